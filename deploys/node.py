@@ -1,0 +1,74 @@
+"""The order of a run on one host: probe, each component's operation, reboot, proof."""
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from pyinfra.api.command import FunctionCommand, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+from pyinfra.api.state import State
+from pyinfra.operations import server
+
+from railwright.component import Component
+from railwright.converge import Run, announced, apply, needs_reboot, prove, start
+from railwright.settings import Change
+
+Item = TypeVar("Item")
+
+
+def converge(host: Host, components: Sequence[Component]) -> None:
+    """Bring ``host`` to what its node asks for.
+
+    Nothing of it stops the other components or the other hosts; what did not come true fails
+    the host in the last operation.
+    """
+    run = start(host, components)
+    if run is None:
+        return
+    for component in _loop(host, components):
+        act(run=run, component=component, name=component.name, _ignore_errors=True)
+    if needs_reboot(run):
+        server.reboot(name="reboot", delay=5, _ignore_errors=True)
+    for component, setting, expected in _loop(host, announced(run)):
+        if expected:
+            confirm(
+                run=run,
+                component=component,
+                key=setting.key,
+                expected=expected,
+                name=f"{component.name} {setting.key} → {setting.desired}",
+                _ignore_errors=True,
+            )
+    settle(run=run, name="all is as announced")
+
+
+def _loop(host: Host, items: Iterable[Item]) -> Iterator[Item]:
+    """Items in an order that pyinfra can tell apart on hosts that have different ones."""
+    yield from host.loop(items)  # type: ignore[no-untyped-call]
+
+
+@operation()
+def act(run: Run, component: Component) -> Generator[StringCommand, None, None]:
+    """Put right what is not, by one command for the whole component."""
+    yield from apply(run, component)
+
+
+@operation()
+def confirm(
+    run: Run, component: Component, key: str, expected: list[Change]
+) -> Generator[FunctionCommand, None, None]:
+    """Look whether a setting became what was announced."""
+    yield prove(run, component, key, expected)
+
+
+@operation()
+def settle(run: Run) -> Generator[FunctionCommand, None, None]:
+    """Fail the host where something that was announced did not come true."""
+    if not run.failures:
+        run.host.noop("all is as announced")
+        return
+
+    def fail(state: State, host: Host) -> bool:  # noqa: ARG001 pyinfra asks for both
+        return False
+
+    yield FunctionCommand(fail, (), {})

@@ -1,0 +1,130 @@
+"""The probe: one POSIX sh script, one round trip, everything that is read of a node.
+
+It writes nothing, runs at the lowest priority, needs no more than a shell and coreutils, and
+does not wait for a section that hangs: each runs in the background and is abandoned at its
+deadline. What the sections run is declared by the modules of this package.
+"""
+
+import shlex
+from collections.abc import Iterable
+from importlib.resources import files as resources
+from typing import ClassVar
+
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.facts import FactBase
+
+from railwright.model import Model
+from railwright.schema import Node
+from railwright.schema.base import module_name
+from railwright.snapshot import FORMAT, Snapshot, SnapshotError, parse_probe
+
+_PRELUDE = (resources("facts") / "probe.sh").read_text(encoding="ascii")
+
+
+class Section(Model):
+    """A part of the probe: ``script`` is the body of a shell function.
+
+    It may call ``files PATH...`` (see probe.sh) and ``units NAME...``, and use ``$RW_MODULES``
+    and ``$RW_PACKAGES``. Standard output is cut at ``cap_bytes``.
+    """
+
+    name: str
+    script: str
+    deadline_s: int = 5
+    cap_bytes: int = 1 << 20
+
+
+class Focus(Model):
+    """What a probe looks at beyond what is read of every node."""
+
+    modules: tuple[str, ...] = ()
+    """Kernel modules whose parameters are read."""
+    packages: tuple[str, ...] = ()
+    """Packages whose versions are read, as ``name`` or ``name=version``."""
+
+    @classmethod
+    def of(cls, node: Node) -> "Focus":
+        modules = {module_name(name) for name in node.modules.options}
+        packages = (
+            f"{name}={version}" if version else name
+            for name, version in node.holds.packages.items()
+        )
+        return cls(modules=tuple(sorted(modules)), packages=tuple(sorted(packages)))
+
+
+IDENTITY = Section(
+    name="identity",
+    script="""
+echo "boot_id=$(cat /proc/sys/kernel/random/boot_id)"
+echo "kernel=$(uname -r)"
+echo "time=$(date +%s)"
+echo "uid=$(id -u)"
+virt=$(systemd-detect-virt --container 2>/dev/null) && [ "$virt" != none ] &&
+    echo "container=$virt"
+sed -n -e 's/^ID=/os=/p' -e 's/^VERSION_ID=/os_version=/p' /etc/os-release | tr -d '"'
+true
+""",
+)
+
+
+def script(sections: Iterable[Section], focus: Focus) -> str:
+    """The probe over ``sections`` (the identity of the node always comes first)."""
+    parts = [
+        _PRELUDE,
+        f"RW_MODULES={shlex.quote(' '.join(focus.modules))}",
+        f"RW_PACKAGES={shlex.quote(' '.join(focus.packages))}",
+    ]
+    calls = [f'printf "railwright-probe %s %s\\n" {FORMAT} "$N"']
+    for section in (IDENTITY, *sections):
+        parts.append(f"s_{section.name}() {{\n{section.script.strip()}\n}}")
+        calls.append(f"section {section.name} {section.deadline_s} {section.cap_bytes}")
+    calls.append('printf "\\n%s done\\n" "$N"')
+    body = "\n".join(calls)
+    # One byte outside printable ASCII would fail the decoding of the whole answer.
+    parts.append(f"{{\n{body}\n}} | tr -c '\\11\\12\\15\\40-\\176' '?'")
+    return "\n".join(parts)
+
+
+class Probe(FactBase[Snapshot | None]):
+    """The raw snapshot of a node: ``pyinfra INVENTORY fact facts.probe.Probe``."""
+
+    sections: ClassVar[tuple[Section, ...]] = ()
+
+    @staticmethod
+    def default() -> None:
+        return None
+
+    def command(self, focus: Focus | None = None, sections: tuple[Section, ...] = ()) -> str:
+        return script(sections or self.sections, focus or Focus())
+
+    def process(self, output: Iterable[str]) -> Snapshot:
+        try:
+            return parse_probe("\n".join(output), host="")
+        except (SnapshotError, ValueError) as error:
+            raise FactProcessError(f"the probe's output cannot be read: {error}") from error
+
+
+class SnapshotFact(FactBase[Model | None]):
+    """A fact that reads its own sections and makes a model of them.
+
+    Usable on its own: ``pyinfra INVENTORY fact facts.sysctl.Sysctl``.
+    """
+
+    sections: ClassVar[tuple[Section, ...]] = ()
+
+    @staticmethod
+    def default() -> None:
+        return None
+
+    def command(self) -> str:
+        return script(self.sections, Focus())
+
+    def read(self, snapshot: Snapshot) -> Model:
+        """What the snapshot says. Raises ValueError where it cannot be read."""
+        raise NotImplementedError
+
+    def process(self, output: Iterable[str]) -> Model:
+        try:
+            return self.read(parse_probe("\n".join(output), host=""))
+        except ValueError as error:
+            raise FactProcessError(str(error)) from error

@@ -1,0 +1,60 @@
+# Read-only, at the lowest priority, with a PATH of our own.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+LC_ALL=C
+export PATH LC_ALL
+# By exec: around a group the shell would keep the old streams open in the jobs it abandons.
+exec </dev/null 2>/dev/null
+renice -n 19 -p $$ >/dev/null 2>&1
+ionice -c 3 -p $$ >/dev/null 2>&1
+read -r N </proc/sys/kernel/random/uuid || N=railwright-$$-$(date +%s)
+
+# section NAME DEADLINE CAP: run s_NAME. The background job alone holds the pipe, so that the
+# reader, and with it the probe, goes on when the job hangs in the kernel and cannot be killed.
+section() {
+    printf '\n%s begin %s\n' "$N" "$1"
+    {
+        (
+            exec 3>&1
+            err=$("s_$1" 2>&1 >&3)
+            rc=$?
+            printf '\n%s rc %s\n' "$N" "$rc"
+            [ -z "$err" ] || printf '%s\n' "$err" | head -c 4000 | sed "s/^/$N err /"
+        ) &
+    } | timeout "$2" head -c "$3"
+    printf '\n%s end %s %s\n' "$N" "$1" "$?"
+}
+
+# meta PATH: its record without the content, as
+#   MARKER file KIND MODE OWNER MTIME SIZE PATH
+#   MARKER target RESOLVED        (only of a link; nothing after it where it leads nowhere)
+# A path that is not there is passed over.
+meta() {
+    [ -e "$1" ] || [ -L "$1" ] || return 0
+    if [ -L "$1" ]; then kind='link'
+    elif [ -d "$1" ]; then kind='directory'
+    elif [ -f "$1" ]; then kind='file'
+    else kind='other'; fi
+    [ -r "$1" ] || [ -L "$1" ] || kind='unreadable'
+    stat=$(stat -L -c '%a %U %Y %s' -- "$1" 2>/dev/null) || stat='- - - -'
+    printf '\n%s file %s %s %s\n' "$N" "$kind" "$stat" "$1"
+    [ "$kind" != link ] || printf '%s target %s\n' "$N" "$(readlink -f -- "$1")"
+}
+
+# files PATH...: records with content, up to 64 KiB each.
+files() {
+    for path in "$@"; do
+        meta "$path"
+        if [ -f "$path" ] && [ -r "$path" ]; then
+            printf '%s content\n' "$N"
+            head -c 65536 -- "$path"
+            printf '\n'
+        fi
+    done
+}
+
+# units NAME...: the state of systemd units that may or may not be there.
+units() {
+    systemctl show --no-pager \
+        -p Id,LoadState,ActiveState,SubState,UnitFileState,Result,NeedDaemonReload,DropInPaths \
+        "$@"
+}

@@ -1,0 +1,205 @@
+"""How the components are run on a host by pyinfra: one probe, decide, act, look again, report.
+
+On a converged host a run costs the one probe. Where something is to be done each component costs
+one command, and one more probe for all of them proves what was done.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from pyinfra import logger
+from pyinfra.api.command import FunctionCommand, StringCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.api.state import BaseStateCallback
+from pyinfra.api.state import State as Pyinfra
+from pyinfra.context import ctx_host
+
+from facts.probe import Focus, Probe, Section
+from railwright.actions import render
+from railwright.component import Component
+from railwright.schema import Node
+from railwright.settings import (
+    Change,
+    Effect,
+    Setting,
+    Standing,
+    State,
+    Verdict,
+    changes,
+    enforces,
+    verdict,
+)
+from railwright.snapshot import Snapshot
+
+
+def sections_of(components: Iterable[Component]) -> tuple[Section, ...]:
+    """The sections that ``components`` read, each once."""
+    return tuple({s.name: s for c in components for s in c.sections}.values())
+
+
+def settings_of(component: Component, node: Node, snapshot: Snapshot) -> list[Setting]:
+    """The settings of ``component``, sorted by key so that every host lists them alike.
+
+    What the node answered that cannot be made sense of is one unreadable setting, not an error
+    of the run.
+    """
+    try:
+        found = component.settings(node, snapshot)
+    except ValueError as error:
+        unreadable = State(standing=Standing.UNREADABLE, detail=str(error))
+        return [
+            Setting(
+                component=component.name,
+                key="probe",
+                desired="readable",
+                persisted=unreadable,
+                running=unreadable,
+            )
+        ]
+    return sorted(found, key=lambda setting: setting.key)
+
+
+@dataclass
+class Run:
+    """One host's run: the node, the components, and what was last seen of the host."""
+
+    host: Host
+    node: Node
+    components: Sequence[Component]
+    seen: Snapshot
+    stale: bool = False
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def allowed(self) -> frozenset[Effect]:
+        return self.node.effects.allow
+
+    def look(self) -> Snapshot:
+        """The host as it is now: what was last seen, or another probe where it was changed since.
+
+        Raises PyinfraError where the host does not answer.
+        """
+        if self.stale:
+            with ctx_host.use(self.host):
+                self.seen = _probe(self.host, self.node, self.components)
+            self.stale = False
+        return self.seen
+
+    def pending(self) -> list[Setting]:
+        """What was persisted and waits for an effect that is not allowed."""
+        return [
+            setting
+            for component in self.components
+            for setting in settings_of(component, self.node, self.seen)
+            if verdict(setting, self.allowed) is Verdict.PENDING
+        ]
+
+
+_runs: WeakKeyDictionary[Host, Run] = WeakKeyDictionary()
+
+
+def _probe(host: Host, node: Node, components: Sequence[Component]) -> Snapshot:
+    found = host.get_fact(Probe, focus=Focus.of(node), sections=sections_of(components))
+    if found is None:
+        raise PyinfraError(f"{host.name}: the probe brought nothing back")
+    return found.model_copy(update={"host": node.name})
+
+
+def start(host: Host, components: Sequence[Component]) -> Run | None:
+    """Probe ``host`` and announce what will be done to it; None where it could not be probed."""
+    node = host.data.node
+    try:
+        seen = _probe(host, node, components)
+    except PyinfraError:
+        # pyinfra has reported the host and goes on without it.
+        return None
+    run = Run(host=host, node=node, components=components, seen=seen)
+    _runs[host] = run
+    handlers: list[object] = host.state.callback_handlers
+    if _Reporter not in handlers:
+        handlers.append(_Reporter)
+    for component in components:
+        for setting in settings_of(component, node, seen):
+            for change in changes(setting, run.allowed):
+                logger.info(f"{host.print_prefix}{change}")
+    return run
+
+
+def apply(run: Run, component: Component) -> Generator[StringCommand, None, None]:
+    """The body of a component's operation: one command for all that is not right."""
+    settings = settings_of(component, run.node, run.seen)
+    actions = list(component.actions(run.node, run.seen, settings))
+    if not actions:
+        run.host.noop(f"{component.name} is as it should be")
+        return
+    if run.host.state.is_executing:
+        run.stale = True
+    yield StringCommand(render(actions))
+
+
+def announced(run: Run) -> list[tuple[Component, Setting, list[Change]]]:
+    """Every setting of the host with what will be done to it, in an order that all hosts share."""
+    return [
+        (component, setting, changes(setting, run.allowed))
+        for component in run.components
+        for setting in settings_of(component, run.node, run.seen)
+    ]
+
+
+def needs_reboot(run: Run) -> bool:
+    """Whether a setting waits for a reboot that the inventory allows."""
+    return any(
+        setting.effect is Effect.REBOOT and enforces(setting, run.allowed)
+        for _, setting, _ in announced(run)
+    )
+
+
+def prove(run: Run, component: Component, key: str, expected: list[Change]) -> FunctionCommand:
+    """A command that fails where ``expected`` did not come true; it costs no round trip."""
+
+    def check(state: Pyinfra, host: Host) -> bool:  # noqa: ARG001 pyinfra asks for both
+        try:
+            settings = settings_of(component, run.node, run.look())
+        except PyinfraError as error:
+            run.failures.append(str(error))
+            return False
+        wrong = unmet(settings, key, expected)
+        run.failures.extend(wrong)
+        for line in wrong:
+            logger.error(f"{host.print_prefix}{line}")
+        return not wrong
+
+    return FunctionCommand(check, (), {})
+
+
+def unmet(settings: Iterable[Setting], key: str, expected: Iterable[Change]) -> list[str]:
+    """What did not come true of ``expected`` for the setting ``key``, in words."""
+    setting = next((setting for setting in settings if setting.key == key), None)
+    if setting is None:
+        # A file of ours that had to go and is gone has no setting any more.
+        return [f"{c}: cannot be seen any more" for c in expected if c.after != "absent"]
+    lines = []
+    for change in expected:
+        found = setting.persisted if change.state == "persisted" else setting.running
+        if found.standing not in (Standing.RIGHT, Standing.OVERRIDDEN, Standing.LATE):
+            what = found.value or found.standing.value
+            lines.append(f"{change}: is {what}" + (f" ({found.detail})" if found.detail else ""))
+    return lines
+
+
+class _Reporter(BaseStateCallback):
+    """Says at the end of a run what is still pending, and what it waits for."""
+
+    @staticmethod
+    def host_disconnect(state: Pyinfra, host: Host) -> None:
+        run = _runs.get(host)
+        # A reboot disconnects too; the end is when nothing is being executed.
+        if run is None or state.is_executing or run.stale:
+            return
+        for setting in run.pending():
+            logger.warning(
+                f"{host.print_prefix}pending: {setting.component} {setting.key} → "
+                f"{setting.desired} waits for {setting.effect.value}"
+            )

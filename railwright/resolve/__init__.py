@@ -1,0 +1,1 @@
+"""Which file decides, by the rule of each directory and tool."""

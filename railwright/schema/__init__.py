@@ -1,0 +1,30 @@
+"""What a site may say about its nodes."""
+
+from railwright.schema.base import Spec
+from railwright.schema.holds import HoldsSpec
+from railwright.schema.hugepages import HugepagePool, HugepagesSpec
+from railwright.schema.kernel import KernelSpec, ThpSpec
+from railwright.schema.limits import LimitsSpec
+from railwright.schema.modules import ModulesSpec
+from railwright.schema.node import EffectsSpec, Node, SshSpec
+from railwright.schema.sysctl import SysctlSpec
+from railwright.schema.time import TimeSource, TimeSpec
+from railwright.settings import Effect
+
+__all__ = [
+    "Effect",
+    "EffectsSpec",
+    "HoldsSpec",
+    "HugepagePool",
+    "HugepagesSpec",
+    "KernelSpec",
+    "LimitsSpec",
+    "ModulesSpec",
+    "Node",
+    "Spec",
+    "SshSpec",
+    "SysctlSpec",
+    "ThpSpec",
+    "TimeSource",
+    "TimeSpec",
+]

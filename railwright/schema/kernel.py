@@ -1,0 +1,81 @@
+"""Kernel command line, transparent huge pages, NUMA balancing, CPU power."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictInt, StrictStr, field_validator
+
+from railwright.schema.base import Spec
+
+_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]*$")
+_OWNED = {
+    "hugepages": "hugepages.pools",
+    "hugepagesz": "hugepages.pools",
+    "default_hugepagesz": "hugepages.pools",
+    "transparent_hugepage": "kernel.thp.enabled",
+    "numa_balancing": "kernel.numa_balancing",
+    "intel_idle.max_cstate": "kernel.max_cstate",
+    "processor.max_cstate": "kernel.max_cstate",
+}
+_REFUSED = {
+    ("amd_iommu", "on"): "amd_iommu has no value 'on' (the AMD IOMMU is on by default): "
+    "expected iommu=pt",
+    ("pcie_acs_override", None): "pcie_acs_override is in no distribution's kernel and only "
+    "fakes isolation: expected pci=disable_acs_redir=...",
+    ("idle", "poll"): "idle=poll burns every idle core: expected kernel.max_cstate",
+}
+
+
+class ThpSpec(Spec):
+    """Transparent huge pages; None leaves a knob alone."""
+
+    enabled: Literal["always", "madvise", "never"] | None = Field(
+        default=None, description="/sys/kernel/mm/transparent_hugepage/enabled"
+    )
+    defrag: Literal["always", "defer", "defer+madvise", "madvise", "never"] | None = Field(
+        default=None, description="/sys/kernel/mm/transparent_hugepage/defrag"
+    )
+    shmem_enabled: Literal["always", "within_size", "advise", "never", "deny", "force"] | None = (
+        Field(default=None, description="/sys/kernel/mm/transparent_hugepage/shmem_enabled")
+    )
+
+
+ArgumentValue = StrictStr | StrictInt | Literal[True]
+
+
+class KernelSpec(Spec):
+    """What the kernel is started with, and knobs of it that are not sysctls."""
+
+    arguments: dict[str, ArgumentValue] = Field(
+        default={},
+        description="Kernel argument to value; true for one without a value (nowatchdog).",
+    )
+    thp: ThpSpec = Field(default=ThpSpec(), description="Transparent huge pages.")
+    numa_balancing: bool | None = Field(
+        default=None,
+        description="Automatic NUMA balancing (sysctl kernel.numa_balancing, off is 0: it is a "
+        "bit mask, any other value is on).",
+    )
+    governor: (
+        Literal["performance", "powersave", "schedutil", "ondemand", "conservative"] | None
+    ) = Field(default=None, description="cpufreq governor of every CPU.")
+    max_cstate: Annotated[StrictInt, Field(ge=0, le=9)] | None = Field(
+        default=None,
+        description="Deepest C-state (arguments intel_idle.max_cstate, processor.max_cstate); "
+        "costs turbo headroom.",
+    )
+
+    @field_validator("arguments")
+    @classmethod
+    def _sane(cls, arguments: dict[str, ArgumentValue]) -> dict[str, ArgumentValue]:
+        for name, value in arguments.items():
+            if not _NAME.match(name):
+                raise ValueError(f"{name!r} is no kernel argument: expected a name such as iommu")
+            if name in _OWNED:
+                raise ValueError(f"{name} is set by {_OWNED[name]}")
+            for refused in ((name, value), (name, None)):
+                if refused in _REFUSED:
+                    raise ValueError(_REFUSED[refused])
+            if isinstance(value, str) and not re.match(r"^[A-Za-z0-9_.,:;/@=+-]+$", value):
+                raise ValueError(f"{name} is {value!r}: expected letters, digits and .,:;/@=+-")
+        return arguments

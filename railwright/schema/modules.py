@@ -1,0 +1,48 @@
+"""Kernel modules: loaded at boot, their options, and those never to be loaded."""
+
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    model_validator,
+)
+
+from railwright.schema.base import ModuleName, Spec, module_name
+
+Parameter = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
+
+
+def _printable(value: str) -> str:
+    if not value or any(c in "\"'\\#\n" or not c.isprintable() for c in value):
+        raise ValueError("expected text without quotes, backslash, # and line breaks")
+    return value
+
+
+ParameterText = Annotated[StrictStr, AfterValidator(_printable)]
+
+
+class ModulesSpec(Spec):
+    """Kernel modules. Names may be written with ``-`` or ``_``."""
+
+    load: frozenset[ModuleName] = Field(default=frozenset(), description="Loaded at boot.")
+    options: dict[ModuleName, dict[Parameter, StrictBool | StrictInt | ParameterText]] = Field(
+        default={}, description="Module to its parameters (modprobe.d options)."
+    )
+    blacklist: frozenset[ModuleName] = Field(
+        default=frozenset(), description="Never loaded, by alias nor by name."
+    )
+
+    @model_validator(mode="after")
+    def _not_both(self) -> "ModulesSpec":
+        load = {module_name(name) for name in self.load}
+        both = load & {module_name(name) for name in self.blacklist}
+        if both:
+            raise ValueError(
+                f"{', '.join(sorted(both))} in load and in blacklist: expected one of them"
+            )
+        return self

@@ -1,0 +1,64 @@
+"""A node: who it is, how it is reached, and what it must be."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from railwright.model import Model
+from railwright.schema.base import Spec
+from railwright.schema.holds import HoldsSpec
+from railwright.schema.hugepages import HugepagesSpec
+from railwright.schema.kernel import KernelSpec
+from railwright.schema.limits import LimitsSpec
+from railwright.schema.modules import ModulesSpec
+from railwright.schema.sysctl import SysctlSpec
+from railwright.schema.time import TimeSpec
+from railwright.settings import Effect
+
+HostName = Annotated[
+    str, StringConstraints(pattern=r"^@?[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$", max_length=253)
+]
+
+Fabric = Literal["roce", "infiniband"]
+
+
+class SshSpec(Spec):
+    """How a node is reached; what is not set comes from ssh's own configuration."""
+
+    address: str | None = Field(default=None, description="Name or address; default: the name.")
+    port: int | None = Field(default=None, ge=1, le=65535, description="TCP port.")
+    user: str | None = Field(default=None, description="Login user.")
+    key_file: str | None = Field(default=None, description="Path of the private key.")
+    known_hosts_file: str | None = Field(
+        default=None, description="Host keys; a host that is not in there is not connected to."
+    )
+    config_file: str | None = Field(default=None, description="OpenSSH client configuration.")
+    sudo: bool = Field(default=False, description="Become root by sudo (without a password).")
+
+
+class EffectsSpec(Spec):
+    """What a run may do to a node in production to bring a setting into force."""
+
+    allow: frozenset[Effect] = Field(
+        default=frozenset({Effect.LIVE, Effect.NEW_PROCESSES}),
+        description="Allowed effects; what needs another is persisted and reported as pending.",
+    )
+
+
+class Node(Model):
+    """One node, merged from its groups."""
+
+    name: HostName = Field(description="Name, unique in the site.")
+    groups: tuple[str, ...] = Field(default=(), description="Groups it is in, lowest first.")
+    fabric: Fabric | None = Field(
+        default=None, description="Picks the recommended defaults; null picks none."
+    )
+    ssh: SshSpec = Field(default=SshSpec(), description="How it is reached.")
+    effects: EffectsSpec = Field(default=EffectsSpec(), description="What a run may do.")
+    sysctl: SysctlSpec = Field(default=SysctlSpec(), description="Kernel parameters.")
+    limits: LimitsSpec = Field(default=LimitsSpec(), description="Resource limits.")
+    hugepages: HugepagesSpec = Field(default=HugepagesSpec(), description="Huge pages.")
+    kernel: KernelSpec = Field(default=KernelSpec(), description="Kernel arguments and knobs.")
+    modules: ModulesSpec = Field(default=ModulesSpec(), description="Kernel modules.")
+    time: TimeSpec = Field(default=TimeSpec(), description="Time.")
+    holds: HoldsSpec = Field(default=HoldsSpec(), description="Held packages.")

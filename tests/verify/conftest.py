@@ -1,0 +1,40 @@
+"""Fixtures: the host over one shared connection, its node, whether it has a kernel of its own."""
+
+import os
+from functools import cache
+
+import pytest
+import testinfra
+from testinfra.host import Host
+
+from railwright.schema import Node
+from tests.verify.cases import nodes
+
+
+@cache
+def _connect(name: str) -> Host:
+    if name.startswith("@podman/"):
+        return testinfra.get_host(f"podman://{name.removeprefix('@podman/')}")
+    return testinfra.get_host(f"ssh://{name}", ssh_config=os.environ["RAILWRIGHT_SSH_CONFIG"])
+
+
+@pytest.fixture
+def node(target: str) -> Node:
+    return nodes()[target]
+
+
+@pytest.fixture
+def host(target: str) -> Host:
+    return _connect(target)
+
+
+@pytest.fixture
+def owns_kernel(host: Host, target: str) -> bool:
+    """False in a container, which has only persisted state: there nothing running is its own."""
+    return _owns_kernel(target)
+
+
+@cache
+def _owns_kernel(name: str) -> bool:
+    found = _connect(name).run("systemd-detect-virt --container")
+    return found.rc != 0 or found.stdout.strip() == "none"
