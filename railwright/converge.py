@@ -6,6 +6,7 @@ one command, and one more probe for all of them proves what was done.
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyinfra import logger
@@ -117,9 +118,10 @@ def start(host: Host, components: Sequence[Component]) -> Run | None:
         return None
     run = Run(host=host, node=node, components=components, seen=seen)
     _runs[host] = run
-    handlers: list[object] = host.state.callback_handlers
+    # pyinfra takes the class itself: its callbacks are static methods.
+    handlers: list[Any] = list(host.state.callback_handlers)
     if _Reporter not in handlers:
-        handlers.append(_Reporter)
+        host.state.callback_handlers.append(_Reporter)  # type: ignore[arg-type]
     for component in components:
         for setting in settings_of(component, node, seen):
             for change in changes(setting, run.allowed):

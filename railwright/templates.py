@@ -1,15 +1,17 @@
 """Files that are more than a few lines come from templates/."""
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+import deploys
 
 
 @cache
 def _environment() -> Environment:
     # The templates stand beside the packages, in a checkout and in an installed tree alike.
-    folder = files("deploys").joinpath("..", "templates")
+    folder = Path(deploys.__file__).parents[1] / "templates"
     return Environment(
         loader=FileSystemLoader(str(folder)),
         undefined=StrictUndefined,
