@@ -6,7 +6,7 @@ from railwright.schema.hugepages import HugepagePool, HugepagesSpec
 from railwright.schema.kernel import KernelSpec, ThpSpec
 from railwright.schema.limits import LimitsSpec
 from railwright.schema.modules import ModulesSpec
-from railwright.schema.node import EffectsSpec, Node, SshSpec
+from railwright.schema.node import EffectsSpec, Node, Overlay, SshSpec
 from railwright.schema.sysctl import SysctlSpec
 from railwright.schema.time import TimeSource, TimeSpec
 from railwright.settings import Effect
@@ -21,6 +21,7 @@ __all__ = [
     "LimitsSpec",
     "ModulesSpec",
     "Node",
+    "Overlay",
     "Spec",
     "SshSpec",
     "SysctlSpec",

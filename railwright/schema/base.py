@@ -1,25 +1,23 @@
 """What every spec is built on, and the field types that several of them share."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, StringConstraints, ValidationError
 
 from railwright.model import Model
 
-_PACKAGE = str(Path(__file__).parent)
-
 
 @dataclass(frozen=True)
 class FailedSpec:
-    """A spec that did not validate, and the place that built it."""
+    """A spec that did not validate: what stands in for it, its data, and who built it."""
 
     spec: "Spec"
+    data: dict[str, Any]
     error: ValidationError
     file: str
     line: int
@@ -28,35 +26,35 @@ class FailedSpec:
 _failures: ContextVar[list[FailedSpec] | None] = ContextVar("failures", default=None)
 
 
-class Spec(Model):
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass as _SpecType
+else:
+
+    class _SpecType(type(Model)):
+        """Notes what fails to validate when it is built by name; pydantic itself does not."""
+
+        def __call__(cls, **data: Any) -> Any:
+            failures = _failures.get()
+            if failures is None:
+                return super().__call__(**data)
+            try:
+                return super().__call__(**data)
+            except ValidationError as error:
+                stand_in = cls.model_construct()
+                frame = sys._getframe(1)
+                failures.append(
+                    FailedSpec(stand_in, data, error, frame.f_code.co_filename, frame.f_lineno)
+                )
+                return stand_in
+
+
+class Spec(Model, metaclass=_SpecType):
     """A part of a node's description.
 
     A group file builds specs while it is executed. So that all errors of a site can be told at
     once, a spec that does not validate is noted and stands in for itself while
     ``collecting_failures`` is active; everywhere else it raises.
     """
-
-    if not TYPE_CHECKING:
-
-        def __init__(self, **data: Any) -> None:
-            failures = _failures.get()
-            try:
-                super().__init__(**data)
-            except ValidationError as error:
-                if failures is None:
-                    raise
-                file, line = _caller()
-                self._stand_in()
-                failures.append(FailedSpec(self, error, file, line))
-
-        def _stand_in(self) -> None:
-            for slot, value in (
-                ("__dict__", dict(type(self).model_construct().__dict__)),
-                ("__pydantic_fields_set__", set()),
-                ("__pydantic_extra__", None),
-                ("__pydantic_private__", None),
-            ):
-                object.__setattr__(self, slot, value)
 
 
 @contextmanager
@@ -70,12 +68,29 @@ def collecting_failures() -> Iterator[list[FailedSpec]]:
         _failures.reset(token)
 
 
-def _caller() -> tuple[str, int]:
-    """File and line of the code that builds a spec, the frames of the schema passed over."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
+@dataclass(frozen=True)
+class Finding:
+    """One value that is refused; ``path`` leads to it from the field that is validated."""
+
+    path: tuple[str, ...]
+    value: object
+    expected: str
+
+
+class RefusedError(ValueError):
+    """All that a validator refuses of one field, so that it is told at once."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__(
+            "; ".join(f"{'.'.join(f.path)} is {f.value!r}: expected {f.expected}" for f in findings)
+        )
+
+
+def reject(findings: Sequence[Finding]) -> None:
+    """Raise ``RefusedError`` where there are findings."""
+    if findings:
+        raise RefusedError(findings)
 
 
 _UNITS_KIB = {"KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3}
@@ -88,7 +103,9 @@ def size_kib(text: str) -> int:
             number = text.removesuffix(unit).strip()
             if number.isdigit():
                 return int(number) * factor
-    raise ValueError(f"expected a size with its unit, such as 64MiB ({', '.join(_UNITS_KIB)})")
+    raise RefusedError(
+        [Finding((), text, f"a size with its unit ({', '.join(_UNITS_KIB)}), such as 64MiB")]
+    )
 
 
 def _checked_size(text: str) -> str:

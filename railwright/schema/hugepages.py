@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, field_validator
 
-from railwright.schema.base import Spec
+from railwright.schema.base import Finding, RefusedError, Spec
 
 PageSize = Literal["2M", "1G"]
 PAGE_KIB: dict[PageSize, int] = {"2M": 2048, "1G": 1024 * 1024}
@@ -28,7 +28,7 @@ class HugepagePool(Spec):
     @classmethod
     def _not_empty(cls, per_node: dict[int, int]) -> dict[int, int]:
         if not per_node:
-            raise ValueError("expected at least one NUMA node, such as {0: 1024, 1: 1024}")
+            raise RefusedError([Finding((), {}, "at least one NUMA node, such as {0: 1024}")])
         return per_node
 
 

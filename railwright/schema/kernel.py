@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StrictStr, field_validator
 
-from railwright.schema.base import Spec
+from railwright.schema.base import Finding, Spec, reject
 
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]*$")
 _OWNED = {
@@ -17,12 +17,11 @@ _OWNED = {
     "intel_idle.max_cstate": "kernel.max_cstate",
     "processor.max_cstate": "kernel.max_cstate",
 }
-_REFUSED = {
-    ("amd_iommu", "on"): "amd_iommu has no value 'on' (the AMD IOMMU is on by default): "
-    "expected iommu=pt",
-    ("pcie_acs_override", None): "pcie_acs_override is in no distribution's kernel and only "
-    "fakes isolation: expected pci=disable_acs_redir=...",
-    ("idle", "poll"): "idle=poll burns every idle core: expected kernel.max_cstate",
+_REFUSED: dict[tuple[str, object], str] = {
+    ("amd_iommu", "on"): "iommu=pt (amd_iommu has no value 'on': that IOMMU is on by default)",
+    ("pcie_acs_override", None): "pci=disable_acs_redir=... (pcie_acs_override is in no "
+    "distribution's kernel, and only fakes isolation)",
+    ("idle", "poll"): "kernel.max_cstate (idle=poll burns every idle core)",
 }
 
 
@@ -68,14 +67,18 @@ class KernelSpec(Spec):
     @field_validator("arguments")
     @classmethod
     def _sane(cls, arguments: dict[str, ArgumentValue]) -> dict[str, ArgumentValue]:
-        for name, value in arguments.items():
-            if not _NAME.match(name):
-                raise ValueError(f"{name!r} is no kernel argument: expected a name such as iommu")
-            if name in _OWNED:
-                raise ValueError(f"{name} is set by {_OWNED[name]}")
-            for refused in ((name, value), (name, None)):
-                if refused in _REFUSED:
-                    raise ValueError(_REFUSED[refused])
-            if isinstance(value, str) and not re.match(r"^[A-Za-z0-9_.,:;/@=+-]+$", value):
-                raise ValueError(f"{name} is {value!r}: expected letters, digits and .,:;/@=+-")
+        reject([f for name, value in arguments.items() if (f := _finding(name, value))])
         return arguments
+
+
+def _finding(name: str, value: ArgumentValue) -> Finding | None:
+    if not _NAME.match(name):
+        return Finding((name,), value, "the name of a kernel argument, such as iommu")
+    if name in _OWNED:
+        return Finding((name,), value, f"it to be set by {_OWNED[name]}")
+    for refused in ((name, value), (name, None)):
+        if refused in _REFUSED:
+            return Finding((name,), value, _REFUSED[refused])
+    if isinstance(value, str) and not re.match(r"^[A-Za-z0-9_.,:;/@=+-]+$", value):
+        return Finding((name,), value, "letters, digits and .,:;/@=+-")
+    return None

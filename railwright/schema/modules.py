@@ -12,14 +12,23 @@ from pydantic import (
     model_validator,
 )
 
-from railwright.schema.base import ModuleName, Spec, module_name
+from railwright.schema.base import (
+    Finding,
+    ModuleName,
+    RefusedError,
+    Spec,
+    module_name,
+    reject,
+)
 
 Parameter = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
 
 
 def _printable(value: str) -> str:
     if not value or any(c in "\"'\\#\n" or not c.isprintable() for c in value):
-        raise ValueError("expected text without quotes, backslash, # and line breaks")
+        raise RefusedError(
+            [Finding((), value, "text without quotes, backslash, # and line breaks")]
+        )
     return value
 
 
@@ -40,9 +49,11 @@ class ModulesSpec(Spec):
     @model_validator(mode="after")
     def _not_both(self) -> "ModulesSpec":
         load = {module_name(name) for name in self.load}
-        both = load & {module_name(name) for name in self.blacklist}
-        if both:
-            raise ValueError(
-                f"{', '.join(sorted(both))} in load and in blacklist: expected one of them"
-            )
+        reject(
+            [
+                Finding(("blacklist", name), name, "not to be in load as well")
+                for name in sorted(self.blacklist)
+                if module_name(name) in load
+            ]
+        )
         return self

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from railwright.model import Model
 from railwright.schema.base import Spec
 from railwright.schema.holds import HoldsSpec
 from railwright.schema.hugepages import HugepagesSpec
@@ -45,15 +44,13 @@ class EffectsSpec(Spec):
     )
 
 
-class Node(Model):
-    """One node, merged from its groups."""
+class Overlay(Spec):
+    """What a group or a host says about its nodes; what it does not say is left to others."""
 
-    name: HostName = Field(description="Name, unique in the site.")
-    groups: tuple[str, ...] = Field(default=(), description="Groups it is in, lowest first.")
     fabric: Fabric | None = Field(
         default=None, description="Picks the recommended defaults; null picks none."
     )
-    ssh: SshSpec = Field(default=SshSpec(), description="How it is reached.")
+    ssh: SshSpec = Field(default=SshSpec(), description="How a node is reached.")
     effects: EffectsSpec = Field(default=EffectsSpec(), description="What a run may do.")
     sysctl: SysctlSpec = Field(default=SysctlSpec(), description="Kernel parameters.")
     limits: LimitsSpec = Field(default=LimitsSpec(), description="Resource limits.")
@@ -62,3 +59,10 @@ class Node(Model):
     modules: ModulesSpec = Field(default=ModulesSpec(), description="Kernel modules.")
     time: TimeSpec = Field(default=TimeSpec(), description="Time.")
     holds: HoldsSpec = Field(default=HoldsSpec(), description="Held packages.")
+
+
+class Node(Overlay):
+    """One node, merged from its groups."""
+
+    name: HostName = Field(description="Name, unique in the site.")
+    groups: tuple[str, ...] = Field(default=(), description="Groups it is in, lowest first.")

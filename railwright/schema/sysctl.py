@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr, field_validator, model_validator
 
-from railwright.schema.base import Spec
+from railwright.schema.base import Finding, RefusedError, Spec, reject
 
 _KEY = re.compile(r"^[a-z0-9_]+([./][A-Za-z0-9_.:@-]+)+$")
 
@@ -51,7 +51,7 @@ def normal_key(key: str) -> str:
 
 def _checked_key(key: str) -> str:
     if not _KEY.match(key):
-        raise ValueError("expected a key such as net.core.rmem_max")
+        raise RefusedError([Finding((), key, "a key such as net.core.rmem_max")])
     return normal_key(key)
 
 
@@ -69,20 +69,33 @@ class SysctlSpec(Spec):
 
     @field_validator("values")
     @classmethod
-    def _within_bounds(cls, values: dict[str, SysctlValue | None]) -> dict[str, SysctlValue | None]:
-        for key, value in values.items():
-            if key in OWNED_ELSEWHERE:
-                raise ValueError(f"{key} is set by {OWNED_ELSEWHERE[key]}")
-            bounds = RANGES.get(key) or _CONF_RANGES.get(key.rpartition(".")[2])
-            if bounds and isinstance(value, int) and not bounds[0] <= value <= bounds[1]:
-                raise ValueError(f"{key} is {value}: expected {bounds[0]} to {bounds[1]}")
-            if isinstance(value, str) and (not value.strip() or "\n" in value):
-                raise ValueError(f"{key} is {value!r}: expected one line of text, not empty")
+    def _acceptable(cls, values: dict[str, SysctlValue | None]) -> dict[str, SysctlValue | None]:
+        reject([f for key, value in values.items() if (f := _finding(key, value))])
         return values
 
     @model_validator(mode="after")
     def _not_exclusive(self) -> "SysctlSpec":
-        for one, other in EXCLUSIVE:
-            if self.values.get(one) is not None and self.values.get(other) is not None:
-                raise ValueError(f"{one} and {other} exclude each other: expected one of them")
+        given = {key: value for key, value in self.values.items() if value is not None}
+        reject(
+            [
+                Finding(
+                    ("values", other),
+                    given[other],
+                    f"one of {one} and {other}: writing one zeroes the other",
+                )
+                for one, other in EXCLUSIVE
+                if one in given and other in given
+            ]
+        )
         return self
+
+
+def _finding(key: str, value: SysctlValue | None) -> Finding | None:
+    if key in OWNED_ELSEWHERE:
+        return Finding((key,), value, f"it to be set by {OWNED_ELSEWHERE[key]}")
+    bounds = RANGES.get(key) or _CONF_RANGES.get(key.rpartition(".")[2])
+    if bounds and isinstance(value, int) and not bounds[0] <= value <= bounds[1]:
+        return Finding((key,), value, f"{bounds[0]} to {bounds[1]}")
+    if isinstance(value, str) and (not value.strip() or not value.isprintable()):
+        return Finding((key,), value, "one line of text, not empty")
+    return None
