@@ -1,12 +1,12 @@
 """What makes up a component: what it reads, what it decides, what it does."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from facts.probe import Section
 from railwright.actions import Action
 from railwright.schema import Node
-from railwright.settings import Setting
+from railwright.settings import Setting, Standing, State
 from railwright.snapshot import Snapshot
 
 
@@ -23,3 +23,30 @@ class Component:
     sections: tuple[Section, ...]
     settings: Callable[[Node, Snapshot], list[Setting]]
     actions: Callable[[Node, Snapshot, list[Setting]], Iterator[Action]]
+
+
+def sections_of(components: Iterable[Component]) -> tuple[Section, ...]:
+    """The sections that ``components`` read, each once."""
+    return tuple({s.name: s for c in components for s in c.sections}.values())
+
+
+def settings_of(component: Component, node: Node, snapshot: Snapshot) -> list[Setting]:
+    """The settings of ``component``, sorted by key so that every host lists them alike.
+
+    What the node answered that cannot be made sense of is one unreadable setting, not an error
+    of the run.
+    """
+    try:
+        found = component.settings(node, snapshot)
+    except ValueError as error:
+        unreadable = State(standing=Standing.UNREADABLE, detail=str(error))
+        return [
+            Setting(
+                component=component.name,
+                key="probe",
+                desired="readable",
+                persisted=unreadable,
+                running=unreadable,
+            )
+        ]
+    return sorted(found, key=lambda setting: setting.key)

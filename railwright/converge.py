@@ -17,49 +17,21 @@ from pyinfra.api.state import BaseStateCallback
 from pyinfra.api.state import State as Pyinfra
 from pyinfra.context import ctx_host
 
-from facts.probe import Focus, Probe, Section
+from facts.probe import Focus, Probe
 from railwright.actions import render
-from railwright.component import Component
+from railwright.component import Component, sections_of, settings_of
 from railwright.schema import Node
 from railwright.settings import (
     Change,
     Effect,
     Setting,
     Standing,
-    State,
     Verdict,
     changes,
     enforces,
     verdict,
 )
 from railwright.snapshot import Snapshot
-
-
-def sections_of(components: Iterable[Component]) -> tuple[Section, ...]:
-    """The sections that ``components`` read, each once."""
-    return tuple({s.name: s for c in components for s in c.sections}.values())
-
-
-def settings_of(component: Component, node: Node, snapshot: Snapshot) -> list[Setting]:
-    """The settings of ``component``, sorted by key so that every host lists them alike.
-
-    What the node answered that cannot be made sense of is one unreadable setting, not an error
-    of the run.
-    """
-    try:
-        found = component.settings(node, snapshot)
-    except ValueError as error:
-        unreadable = State(standing=Standing.UNREADABLE, detail=str(error))
-        return [
-            Setting(
-                component=component.name,
-                key="probe",
-                desired="readable",
-                persisted=unreadable,
-                running=unreadable,
-            )
-        ]
-    return sorted(found, key=lambda setting: setting.key)
 
 
 @dataclass

@@ -60,15 +60,14 @@ def build(description: Description) -> Site:
     own = _own_layers(description, names)
     nodes: dict[str, Node] = {}
     origins: dict[str, Merged] = {}
-    shared: dict[tuple[str, ...], tuple[Merged, Node | None]] = {}
+    # Nodes of which the same layers speak are alike but for their names.
+    alike: dict[tuple[object, ...], tuple[Merged, Node | None]] = {}
     for name in names:
         groups = tuple(group for group, hosts in members.items() if name in hosts)
-        if name in own or groups not in shared:
-            merged, node = _node(description, name, groups, own.get(name))
-            if name not in own:
-                shared[groups] = merged, node
-        else:
-            merged, node = shared[groups]
+        key = (groups, tuple(layer.owner for layer in own.get(name, ())))
+        if key not in alike:
+            alike[key] = _node(description, name, groups, own.get(name, []))
+        merged, node = alike[key]
         origins[name] = merged
         if node is not None:
             nodes[name] = node.model_copy(update={"name": name})
@@ -142,9 +141,7 @@ def _own_layers(description: Description, names: Sequence[str]) -> dict[str, lis
                     "a host that is in a group",
                     hint=nearest(name, names),
                 )
-            layer = Layer(
-                owner=f"host {name}", file=description.file, rank=RANKS["host"], says=overlay
-            )
+            layer = Layer(f"host {pattern}", description.file, RANKS["host"], overlay, pattern)
             own.setdefault(name, []).append(layer)
     return own
 
@@ -171,10 +168,10 @@ def as_overlay(description: Description, owner: str, says: object, file: str = "
 
 
 def _node(
-    description: Description, name: str, groups: tuple[str, ...], own: list[Layer] | None
+    description: Description, name: str, groups: tuple[str, ...], own: list[Layer]
 ) -> tuple[Merged, Node | None]:
     layers = [description.layers[g] for g in ("all", *groups) if g in description.layers]
-    layers += own or []
+    layers += own
     layers.sort(key=lambda layer: layer.rank)
     fabric = merge(layers).values.get("fabric")
     if fabric is not None:

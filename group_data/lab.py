@@ -1,0 +1,51 @@
+"""The virtual nodes of tests/lab: small, and with stand-ins for what they lack."""
+
+import os
+
+from railwright.schema import (
+    HoldsSpec,
+    HugepagePool,
+    HugepagesSpec,
+    KernelSpec,
+    LimitsSpec,
+    ModulesSpec,
+    SysctlSpec,
+    TimeSource,
+    TimeSpec,
+)
+
+sysctl = SysctlSpec(
+    values={
+        "kernel.panic": 10,
+        "kernel.pid_max": 4194304,
+        "net.ipv4.tcp_mtu_probing": 1,
+        "net.ipv4.conf.default.arp_ignore": 1,
+        "net.ipv4.conf.default.arp_announce": 2,
+        # Comes into being with its module, which is loaded below.
+        "sunrpc.tcp_max_slot_table_entries": 128,
+        "net.netfilter.nf_conntrack_max": 1048576,
+    }
+)
+limits = LimitsSpec(
+    nproc=262144,
+    # A stand-in for slurmd.
+    services={"railwright-lab-job.service"},
+)
+hugepages = HugepagesSpec(
+    pools={"2M": HugepagePool(per_node={0: 32, 1: 64}, allocate="boot")},
+)
+kernel = KernelSpec(arguments={"nowatchdog": True}, max_cstate=1)
+modules = ModulesSpec(
+    load={"sunrpc", "nf_conntrack", "rdma_rxe"},
+    options={"nvme_core": {"io_timeout": 60}},
+)
+# The lab's own chronyd, as QEMU's user-mode network shows the machine that runs it.
+time = TimeSpec(
+    sources={
+        "10.0.2.2": TimeSource(
+            port={"bookworm": 11123, "trixie": 11124}[os.environ.get("DISTRO", "bookworm")]
+        )
+    },
+    max_offset_ms=100.0,
+)
+holds = HoldsSpec(packages={"railwright-lab-held": "1.0"})

@@ -1,0 +1,1 @@
+"""Reports on a fleet, in the three forms of ``--format``."""
