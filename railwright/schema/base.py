@@ -1,5 +1,6 @@
 """What every spec is built on, and the field types that several of them share."""
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, StringConstraints, ValidationError
+from pydantic import AfterValidator, ValidationError, WithJsonSchema
 
 from railwright.model import Model
 
@@ -118,12 +119,30 @@ Size = Annotated[str, AfterValidator(_checked_size)]
 
 Unlimited = Literal["unlimited"]
 
-ModuleName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
-"""A kernel module; ``-`` and ``_`` are the same to the kernel."""
 
-UnitName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9:_.@\\-]*\.service$")]
+def word(pattern: str, expected: str) -> Any:
+    """The type of text that matches ``pattern`` as a whole; ``expected`` says so to a person."""
+    compiled = re.compile(pattern)
 
-PackageName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9A-Z][a-z0-9A-Z+._-]+$")]
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise RefusedError([Finding((), text, expected)])
+        return text
+
+    return Annotated[
+        str, AfterValidator(check), WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
+    ]
+
+
+if TYPE_CHECKING:
+    ModuleName = str
+    UnitName = str
+    PackageName = str
+else:
+    ModuleName = word(r"[A-Za-z0-9][A-Za-z0-9_-]*", "a module's name, such as nvme_rdma")
+    """A kernel module; ``-`` and ``_`` are the same to the kernel."""
+    UnitName = word(r"[A-Za-z0-9][A-Za-z0-9:_.@-]*\.service", "a unit, such as slurmd.service")
+    PackageName = word(r"[A-Za-z0-9][A-Za-z0-9+._-]+", "a package's name")
 
 
 def module_name(name: str) -> str:

@@ -1,12 +1,15 @@
 """Packages that unattended upgrades must not touch."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from railwright.schema.base import PackageName, Spec
+from railwright.schema.base import PackageName, Spec, word
 
-PackageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][A-Za-z0-9.+:~-]*$")]
+if TYPE_CHECKING:
+    PackageVersion = str
+else:
+    PackageVersion = word(r"[0-9A-Za-z][A-Za-z0-9.+:~-]*", "an exact version, such as 580.95.05-1")
 
 
 class HoldsSpec(Spec):

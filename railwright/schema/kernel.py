@@ -1,6 +1,7 @@
 """Kernel command line, transparent huge pages, NUMA balancing, CPU power."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StrictStr, field_validator
@@ -17,7 +18,7 @@ _OWNED = {
     "intel_idle.max_cstate": "kernel.max_cstate",
     "processor.max_cstate": "kernel.max_cstate",
 }
-_REFUSED: dict[tuple[str, object], str] = {
+_REFUSED: dict[tuple[str, str | None], str] = {
     ("amd_iommu", "on"): "iommu=pt (amd_iommu has no value 'on': that IOMMU is on by default)",
     ("pcie_acs_override", None): "pci=disable_acs_redir=... (pcie_acs_override is in no "
     "distribution's kernel, and only fakes isolation)",
@@ -64,21 +65,25 @@ class KernelSpec(Spec):
         "costs turbo headroom.",
     )
 
-    @field_validator("arguments")
+    @field_validator("arguments", mode="before")
     @classmethod
-    def _sane(cls, arguments: dict[str, ArgumentValue]) -> dict[str, ArgumentValue]:
-        reject([f for name, value in arguments.items() if (f := _finding(name, value))])
+    def _sane(cls, arguments: object) -> object:
+        # Before pydantic looks, so that a wrong type does not hide a wrong value.
+        if isinstance(arguments, Mapping):
+            reject([f for name, value in arguments.items() if (f := _finding(name, value))])
         return arguments
 
 
-def _finding(name: str, value: ArgumentValue) -> Finding | None:
-    if not _NAME.match(name):
-        return Finding((name,), value, "the name of a kernel argument, such as iommu")
+def _finding(name: object, value: object) -> Finding | None:
+    if not isinstance(name, str) or not _NAME.match(name):
+        return Finding((str(name),), name, "the name of a kernel argument, such as iommu")
     if name in _OWNED:
         return Finding((name,), value, f"it to be set by {_OWNED[name]}")
-    for refused in ((name, value), (name, None)):
+    for refused in ((name, str(value)), (name, None)):
         if refused in _REFUSED:
             return Finding((name,), value, _REFUSED[refused])
     if isinstance(value, str) and not re.match(r"^[A-Za-z0-9_.,:;/@=+-]+$", value):
         return Finding((name,), value, "letters, digits and .,:;/@=+-")
-    return None
+    if value is True or isinstance(value, str) or (isinstance(value, int) and value is not False):
+        return None
+    return Finding((name,), value, "text, a whole number, or true for an argument without a value")

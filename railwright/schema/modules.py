@@ -1,6 +1,6 @@
 """Kernel modules: loaded at boot, their options, and those never to be loaded."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import (
     AfterValidator,
@@ -8,7 +8,6 @@ from pydantic import (
     StrictBool,
     StrictInt,
     StrictStr,
-    StringConstraints,
     model_validator,
 )
 
@@ -19,9 +18,13 @@ from railwright.schema.base import (
     Spec,
     module_name,
     reject,
+    word,
 )
 
-Parameter = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
+if TYPE_CHECKING:
+    Parameter = str
+else:
+    Parameter = word(r"[A-Za-z0-9_]+", "a parameter's name")
 
 
 def _printable(value: str) -> str:

@@ -1,10 +1,10 @@
 """A node: who it is, how it is reached, and what it must be."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from railwright.schema.base import Spec
+from railwright.schema.base import Spec, word
 from railwright.schema.holds import HoldsSpec
 from railwright.schema.hugepages import HugepagesSpec
 from railwright.schema.kernel import KernelSpec
@@ -14,9 +14,13 @@ from railwright.schema.sysctl import SysctlSpec
 from railwright.schema.time import TimeSpec
 from railwright.settings import Effect
 
-HostName = Annotated[
-    str, StringConstraints(pattern=r"^@?[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$", max_length=253)
-]
+if TYPE_CHECKING:
+    HostName = str
+else:
+    HostName = word(
+        r"@?[A-Za-z0-9]([A-Za-z0-9._/-]{0,250}[A-Za-z0-9])?",
+        "a host name of letters, digits, - and .",
+    )
 
 Fabric = Literal["roce", "infiniband"]
 

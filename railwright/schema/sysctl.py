@@ -1,11 +1,12 @@
 """Kernel parameters under /proc/sys."""
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, TypeGuard
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr, field_validator, model_validator
 
-from railwright.schema.base import Finding, RefusedError, Spec, reject
+from railwright.schema.base import Finding, Spec, reject
 
 _KEY = re.compile(r"^[a-z0-9_]+([./][A-Za-z0-9_.:@-]+)+$")
 
@@ -49,13 +50,7 @@ def normal_key(key: str) -> str:
     return key.translate(str.maketrans("./", "/."))
 
 
-def _checked_key(key: str) -> str:
-    if not _KEY.match(key):
-        raise RefusedError([Finding((), key, "a key such as net.core.rmem_max")])
-    return normal_key(key)
-
-
-SysctlKey = Annotated[str, AfterValidator(_checked_key)]
+SysctlKey = Annotated[str, AfterValidator(normal_key)]
 SysctlValue = StrictInt | tuple[StrictInt, ...] | StrictStr
 
 
@@ -67,10 +62,12 @@ class SysctlSpec(Spec):
         description="Key to value in the kernel's own unit; null leaves a recommended key alone.",
     )
 
-    @field_validator("values")
+    @field_validator("values", mode="before")
     @classmethod
-    def _acceptable(cls, values: dict[str, SysctlValue | None]) -> dict[str, SysctlValue | None]:
-        reject([f for key, value in values.items() if (f := _finding(key, value))])
+    def _acceptable(cls, values: object) -> object:
+        # Before pydantic looks, so that a wrong type does not hide a wrong number.
+        if isinstance(values, Mapping):
+            reject([f for key, value in values.items() if (f := _finding(key, value))])
         return values
 
     @model_validator(mode="after")
@@ -90,12 +87,23 @@ class SysctlSpec(Spec):
         return self
 
 
-def _finding(key: str, value: SysctlValue | None) -> Finding | None:
+def _finding(key: object, value: object) -> Finding | None:
+    if not isinstance(key, str) or not _KEY.match(key):
+        return Finding((str(key),), key, "a key such as net.core.rmem_max")
     if key in OWNED_ELSEWHERE:
         return Finding((key,), value, f"it to be set by {OWNED_ELSEWHERE[key]}")
     bounds = RANGES.get(key) or _CONF_RANGES.get(key.rpartition(".")[2])
-    if bounds and isinstance(value, int) and not bounds[0] <= value <= bounds[1]:
-        return Finding((key,), value, f"{bounds[0]} to {bounds[1]}")
+    if bounds and not (_is_number(value) and bounds[0] <= value <= bounds[1]) and value is not None:
+        return Finding((key,), value, f"a whole number from {bounds[0]} to {bounds[1]}")
     if isinstance(value, str) and (not value.strip() or not value.isprintable()):
         return Finding((key,), value, "one line of text, not empty")
-    return None
+    numbers = value if isinstance(value, list | tuple) else ()
+    if value is None or isinstance(value, str) or _is_number(value):
+        return None
+    if numbers and all(_is_number(number) for number in numbers):
+        return None
+    return Finding((key,), value, "a whole number, a list of them, or text")
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)

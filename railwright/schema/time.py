@@ -1,12 +1,15 @@
 """Time: chrony and its sources."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from railwright.schema.base import Spec
+from railwright.schema.base import Spec, word
 
-SourceAddress = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:-]*$")]
+if TYPE_CHECKING:
+    SourceAddress = str
+else:
+    SourceAddress = word(r"[A-Za-z0-9][A-Za-z0-9.:-]*", "a host name or an address")
 
 
 class TimeSource(Spec):

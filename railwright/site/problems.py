@@ -69,11 +69,13 @@ class Complaint(Model):
 
 def complaints(model: type[BaseModel], error: ValidationError) -> list[Complaint]:
     """What ``error`` says, one complaint a field; the branches of a union are one complaint."""
-    by_path: dict[tuple[str, ...], list[Complaint]] = {}
+    by_path: dict[object, list[Complaint]] = {}
     for entry in error.errors(include_url=False):
         path, fields = _field_path(model, entry["loc"])
         for complaint in _complaints(entry, path, fields):
-            by_path.setdefault(complaint.path, []).append(complaint)
+            # What is wrong with a key is not what is wrong with the value that it leads to.
+            place = complaint.path, entry["loc"][-1:] == ("[key]",)
+            by_path.setdefault(place, []).append(complaint)
     return [_merged(found) for found in by_path.values()]
 
 
@@ -158,7 +160,8 @@ def _field_path(
         below = _below(kinds, part)
         last = number == len(loc) - 1
         if below is not None:
-            path.append(str(part))
+            if not any(get_origin(kind) is frozenset for kind in kinds):
+                path.append(str(part))
             kinds = below
         elif last and models and isinstance(part, str) and part != "[key]":
             path.append(part)
