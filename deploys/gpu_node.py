@@ -1,8 +1,9 @@
 """Converge GPU nodes: ``pyinfra inventories/prod.py deploys/gpu_node.py``."""
 
-from pyinfra.context import host
+from pyinfra.context import ctx_host
 
 from deploys.components import COMPONENTS
 from deploys.node import converge
 
-converge(host, COMPONENTS)
+# The host itself: pyinfra's `host` stands for whichever host the code runs for at the moment.
+converge(ctx_host.get(), COMPONENTS)

@@ -8,9 +8,9 @@ from railwright.site import inventory
 DISTRO = os.environ.get("DISTRO", "bookworm")
 STATE = Path(os.environ.get("RAILWRIGHT_LAB_STATE", Path(__file__).parents[1] / ".lab")) / DISTRO
 PORTS = {"bookworm": 2200, "trixie": 2300}
-NODES = ("gpu001", "gpu002")
+_NODES = ("gpu001", "gpu002")
 
-GROUPS = {"roce": list(NODES)}
+GROUPS = {"roce": list(_NODES)}
 HOSTS = {
     name: {
         "ssh": {
@@ -21,7 +21,7 @@ HOSTS = {
             "known_hosts_file": str(STATE / "known_hosts"),
         }
     }
-    for number, name in enumerate(NODES, start=1)
+    for number, name in enumerate(_NODES, start=1)
 }
 
 globals().update(inventory(__file__, GROUPS, HOSTS))

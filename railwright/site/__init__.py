@@ -10,6 +10,7 @@ An inventory is Python that pyinfra reads too::
 What the nodes must be stands in ``group_data/<group>.py``, or for a whole site in one YAML file.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -53,6 +54,7 @@ def inventory(
     description = Description(
         file=shown_path(path), groups=groups, hosts=hosts or {}, everyone=path.stem
     )
+    _check_names(description, sys._getframe(1).f_globals)
     read_group_files(description, path)
     return _pyinfra_groups(_note(build(description)))
 
@@ -83,6 +85,18 @@ def load_inventory(path: Path) -> Site:
 def yaml_inventory(file: str) -> Groups:
     """The groups of a YAML site, for an inventory file that pyinfra reads."""
     return _pyinfra_groups(_note(load_inventory(Path(file))))
+
+
+def _check_names(description: Description, names: Mapping[str, object]) -> None:
+    """Refuse lists and tuples under a public name: pyinfra would take them for groups of hosts."""
+    for name, value in names.items():
+        if isinstance(value, list | tuple) and not name.startswith("_"):
+            description.complain(
+                "the site",
+                name,
+                value,
+                f"another name: pyinfra takes a public list for a group, so _{name}",
+            )
 
 
 def _pyinfra_groups(site: Site) -> Groups:

@@ -1,0 +1,70 @@
+# Two commands do all the set-up on a fresh Debian or Ubuntu machine with git, make and python3:
+#   make demo    virtual nodes up, converge, second run, reboot, drift, verify
+#   make test    everything
+DISTRO ?= bookworm
+export DISTRO
+BIN := .venv/bin
+# molecule looks for its tools on PATH.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+.PHONY: setup packages lint unit lab lab-down lab-ssh demo molecule test test-lab test-trixie bench lock clean
+
+setup: packages .venv/ready
+
+# What apt brings is not asked for again; the list is read by tests/lab as well.
+packages:
+	@missing=$$(grep -vE '^(#|$$)' tests/lab/packages.txt | xargs -n1 sh -c 'dpkg-query -W -f "\$${db:Status-Abbrev}" "$$0" 2>/dev/null | grep -q ^ii || echo "$$0"'); \
+	if [ -n "$$missing" ]; then \
+		$(SUDO) apt-get -q update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends $$missing; \
+	fi
+
+.venv/ready: requirements.lock pyproject.toml
+	python3 -m venv .venv
+	$(BIN)/python -m pip install -q --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	touch $@
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	shellcheck $$(git ls-files '*.sh')
+
+unit: setup
+	$(BIN)/python -m pytest -q tests/unit
+
+lab: setup
+	$(BIN)/python -m tests.lab up --distro $(DISTRO)
+
+lab-down:
+	$(BIN)/python -m tests.lab down --distro $(DISTRO)
+
+NODE ?= gpu001
+lab-ssh:
+	@$(BIN)/python -m tests.lab ssh --distro $(DISTRO) $(NODE)
+
+demo: setup
+	$(BIN)/python -m tests.lab.demo
+
+molecule: setup
+	cd tests && molecule test
+
+test-lab: setup
+	$(BIN)/python -m pytest -q tests/lab
+
+# Not part of `make test`: the same breaks on Debian 13.
+test-trixie: setup
+	DISTRO=trixie $(BIN)/python -m pytest -q tests/lab
+
+test: lint unit molecule test-lab
+
+bench: setup
+	$(BIN)/python -m tests.bench
+
+lock:
+	uv pip compile pyproject.toml --extra dev --universal --generate-hashes --python-version 3.10 \
+		--no-emit-index-url --custom-compile-command "make lock" -q -o requirements.lock
+
+clean: lab-down
+	rm -rf .venv .lab
