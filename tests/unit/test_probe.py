@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from facts.probe import Focus, Section, script
 from railwright.files import FileRecord, effective_files
 from railwright.schema import HoldsSpec, ModulesSpec, Node
+from railwright.snapshot import Section as RecordedSection
 from railwright.snapshot import Snapshot, SnapshotError, parse_files, parse_probe
+from tests.unit.replay import probe_output
 
 PROBE_SH = Path(__file__).parents[2] / "facts" / "probe.sh"
 
@@ -188,3 +190,20 @@ def test_drop_ins_are_sorted_over_all_folders_and_masked_by_name() -> None:
 def test_the_script_is_clean_sh() -> None:
     done = subprocess.run(["shellcheck", "-s", "sh", str(PROBE_SH)], capture_output=True, text=True)
     assert done.stdout == ""
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "c"]),
+        st.builds(
+            RecordedSection,
+            stdout=st.text(st.characters(codec="ascii", exclude_characters="\r\x1c\x1d\x1e\x85")),
+            stderr=st.sampled_from(["", "oops", "oops\nagain"]),
+            rc=st.integers(0, 255),
+        ),
+        max_size=3,
+    )
+)
+def test_what_is_played_back_is_what_was_read(sections: dict[str, RecordedSection]) -> None:
+    snapshot = Snapshot(host="gpu1", marker="0a0b-marker", sections=sections)
+    assert parse_probe(probe_output(snapshot), host="gpu1") == snapshot
