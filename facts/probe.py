@@ -30,7 +30,7 @@ class Section(Model):
 
     name: str
     script: str
-    deadline_s: int = 5
+    deadline_s: int = 20
     cap_bytes: int = 1 << 20
 
 
@@ -38,13 +38,14 @@ class Focus(Model):
     """What a probe looks at beyond what is read of every node."""
 
     modules: tuple[str, ...] = ()
-    """Kernel modules whose parameters are read."""
+    """Kernel modules that the node's description names."""
     packages: tuple[str, ...] = ()
     """Packages whose versions are read, as ``name`` or ``name=version``."""
 
     @classmethod
     def of(cls, node: Node) -> "Focus":
-        modules = {module_name(name) for name in node.modules.options}
+        spec = node.modules
+        modules = {module_name(name) for name in (*spec.load, *spec.options, *spec.blacklist)}
         packages = (
             f"{name}={version}" if version else name
             for name, version in node.holds.packages.items()

@@ -43,15 +43,33 @@ class Run(Model):
     command: tuple[str, ...]
 
 
+class RunScript(Model):
+    """Run a POSIX sh script that is not left on the node; ``name`` stands for it in errors.
+
+    Fails as ``Run`` does.
+    """
+
+    action: Literal["script"] = "script"
+    name: str
+    script: str
+    arguments: tuple[str, ...] = ()
+
+
 class WriteValue(Model):
-    """Write ``value`` to a file of the kernel (under /proc/sys or /sys)."""
+    """Write ``value`` to a file of the kernel (under /proc/sys or /sys).
+
+    ``line`` is the line that persists it: where the kernel refuses the value, files that are
+    installed after it in the same script go without that line. A value whose file is not there
+    cannot be judged, and its line stays.
+    """
 
     action: Literal["write"] = "write"
     path: str
     value: str
+    line: str | None = None
 
 
-Action = InstallFile | RemoveFile | Run | WriteValue
+Action = InstallFile | RemoveFile | Run | RunScript | WriteValue
 
 _HEAD = """\
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -59,11 +77,12 @@ LC_ALL=C
 export PATH LC_ALL
 umask 022
 failed=0
+refused='railwright: refused lines'
 fail() { failed=1; printf 'railwright: %s\\n' "$*" >&2; }
 install() {
     mkdir -p "$(dirname "$1")" || { fail "cannot create the directory of $1"; return 1; }
     new=$(mktemp "$(dirname "$1")/.railwright-XXXXXX") || { fail "cannot write $1"; return 1; }
-    cat >"$new" && chmod "$2" "$new" && chown root:root "$new"
+    grep -avxF -e "$refused" >"$new" && chmod "$2" "$new" && chown root:root "$new"
 }
 place() {
     sync "$new" && mv -f "$new" "$1" || { rm -f "$new"; fail "cannot put $1 in place"; }
@@ -82,20 +101,45 @@ def _render(action: Action) -> str:
         path = shlex.quote(action.path)
         return f"rm -f {path} || fail {shlex.quote(f'cannot remove {action.path}')}"
     if isinstance(action, WriteValue):
-        path, value = shlex.quote(action.path), shlex.quote(action.value)
-        what = shlex.quote(f"{action.path}: the kernel refuses {action.value}")
-        return f"{{ printf '%s\\n' {value} >{path}; }} 2>/dev/null || fail {what}"
+        return _render_write(action)
+    if isinstance(action, RunScript):
+        return _render_script(action)
     command = shlex.join(action.command)
     return f"{command} </dev/null >&2 || fail {shlex.quote(f'failed: {command}')}"
+
+
+def _end_of(text: str) -> str:
+    """A here-document's delimiter that does not occur in ``text``."""
+    end = "RAILWRIGHT_END"
+    while end in text:
+        end += "_"
+    return end
+
+
+def _render_script(action: RunScript) -> str:
+    if not action.script.endswith("\n"):
+        raise ValueError(f"{action.name}: expected a last line that ends")
+    failed = shlex.quote(f"failed: {shlex.join((action.name, *action.arguments))}")
+    end = _end_of(action.script)
+    run = shlex.join(("sh", "-s", "--", *action.arguments))
+    return f"{run} >&2 <<'{end}' || fail {failed}\n{action.script}{end}"
+
+
+def _render_write(action: WriteValue) -> str:
+    path, value = shlex.quote(action.path), shlex.quote(action.value)
+    what = shlex.quote(f"{action.path}: the kernel refuses {action.value}")
+    write = f"{{ printf '%s\\n' {value} >{path}; }} 2>/dev/null"
+    if action.line is None:
+        return f"{write} || fail {what}"
+    line = shlex.quote(f"\n{action.line}")
+    return f"{write} || {{ fail {what}; [ ! -e {path} ] || refused=$refused{line}; }}"
 
 
 def _render_install(action: InstallFile) -> str:
     if not action.content.endswith("\n"):
         raise ValueError(f"{action.path}: expected a last line that ends")
     path = shlex.quote(action.path)
-    end = "RAILWRIGHT_END"
-    while end in action.content:
-        end += "_"
+    end = _end_of(action.content)
     put = f"install {path} {action.mode} <<'{end}'\n{action.content}{end}\n"
     if action.check is None:
         return f"{put}[ $? -ne 0 ] || place {path}"

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-import gevent
-from pyinfra.api import Config, State
+import gevent  # type: ignore[import-untyped]
 from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
 from pyinfra.api.command import StringCommand
+from pyinfra.api.config import Config
 from pyinfra.api.exceptions import ConnectError, NoHostError, PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
+from pyinfra.api.state import State
 from pyinfra.connectors import util as connector_util
 from pyinfra.context import ctx_host, ctx_state
 
@@ -96,10 +97,10 @@ def _read(state: State, node: Node, command: str, limit_s: int) -> Reading:
 def _run(state: State, host: Host, command: str) -> str:
     """What ``command`` prints on ``host``. Raises ConnectError where it does not run."""
     try:
-        host.connect(show_errors=False, raise_exceptions=True)  # type: ignore[no-untyped-call]
+        host.connect(show_errors=False, raise_exceptions=True)
         given, _ = pop_global_arguments(state, host, {})
         arguments = {key: given.get(key) for key in CONNECTOR_ARGUMENT_KEYS}
-        done, output = host.run_shell_command(StringCommand(command), **arguments)  # type: ignore[no-untyped-call]
+        done, output = host.run_shell_command(StringCommand(command), **arguments)
     finally:
         _hang_up(host)
     if not done:
@@ -132,15 +133,15 @@ def _refuse_image(name: str) -> None:
 def _never_asking() -> Iterator[None]:
     """pyinfra asks at the terminal for a sudo password; a check in CI has nobody to ask."""
 
-    def refuse(prompt: str) -> NoReturn:  # noqa: ARG001 getpass takes it
+    def refuse(*_: object) -> NoReturn:
         raise ConnectError("sudo asks for a password: allow it without one for this user")
 
-    asking = connector_util.getpass
-    connector_util.getpass = refuse
+    asking = vars(connector_util)["getpass"]
+    vars(connector_util)["getpass"] = refuse
     try:
         yield
     finally:
-        connector_util.getpass = asking
+        vars(connector_util)["getpass"] = asking
 
 
 def _quiet() -> None:

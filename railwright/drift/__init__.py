@@ -82,13 +82,20 @@ def _left(setting: Setting, allowed: frozenset[Effect]) -> Verdict:
 def reason(setting: Setting, found: Verdict) -> str:
     """Why a setting has the verdict ``found``, and what a person can do; "" where it is plain."""
     parts = []
-    if found is Verdict.OVERRIDDEN and setting.persisted.decider:
-        parts.append(f"decided by {setting.persisted.decider}")
+    persisted = setting.persisted
+    if persisted.decider and persisted.standing not in (Standing.RIGHT, Standing.NOT_APPLICABLE):
+        parts.append(f"decided by {persisted.decider}")
     if found is Verdict.PENDING:
         late = setting.running.standing is Standing.LATE
-        parts.append("not in being yet" if late else f"waits for {setting.effect.value}")
+        parts.append(
+            "comes with its module or service" if late else f"waits for {setting.effect.value}"
+        )
+    # Why a state does not apply is worth a word only where neither does.
     parts += dict.fromkeys(
-        state.detail for state in (setting.persisted, setting.running) if state.detail
+        state.detail
+        for state in (persisted, setting.running)
+        if state.detail
+        and (state.standing is not Standing.NOT_APPLICABLE or found is Verdict.NOT_APPLICABLE)
     )
     if setting.remedy:
         parts.append(setting.remedy)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from railwright.drift import Finding, HostReport, reason
 from railwright.model import Model
-from railwright.settings import Change, Effect, State, Verdict
+from railwright.settings import Change, Effect, State, Verdict, is_drift
 
 
 class Outcome(str, Enum):
@@ -154,6 +154,6 @@ def _entry(finding: Finding) -> Entry:
         effect=setting.effect,
         changes=finding.changes,
         left=finding.left,
-        reason=reason(setting, finding.verdict),
+        reason=reason(setting, finding.left if is_drift(finding.left) else finding.verdict),
         why=setting.why,
     )

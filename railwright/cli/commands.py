@@ -1,0 +1,286 @@
+"""The commands of ``railwright``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+from railwright.cli.parsers import TOOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from railwright.component import Component
+    from railwright.drift import HostReport
+    from railwright.schema import Node
+    from railwright.site import Site
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_PATH = click.Path(path_type=Path)
+_inventory = click.argument("inventory", type=_PATH)
+_limit = click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="HOSTS",
+    help="Only these: a group, names, ranges (gpu[001-016]) or globs. Repeatable.",
+)
+_component = click.option(
+    "--component",
+    "names",
+    multiple=True,
+    metavar="C",
+    help="Only this component. Repeatable.",
+)
+
+
+def _looking(command: Command) -> Command:
+    """The options of the commands that look at nodes and report on them."""
+    options = [
+        _inventory,
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(["table", "json", "junit"]),
+            default="table",
+            show_default=True,
+        ),
+        _limit,
+        _component,
+        click.option(
+            "--from",
+            "saved",
+            type=_PATH,
+            metavar="DIR",
+            help="Replay snapshots saved in DIR; no host is connected to.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="railwright")
+def railwright() -> None:
+    """Typed configuration of bare-metal GPU hosts, with drift that names what decides.
+
+    INVENTORY is a Python inventory or a site in one YAML file.
+
+    Exit codes: 0 fine, 2 drift, 1 error (which outranks drift).
+    """
+
+
+@railwright.command()
+@_inventory
+def validate(inventory: Path) -> int:
+    """Check an inventory as a whole; no host is connected to."""
+    from railwright.site import SiteError, load_inventory
+
+    try:
+        site = load_inventory(inventory)
+    except SiteError as error:
+        for problem in error.problems:
+            click.echo(str(problem))
+        return 1
+    click.echo(f"{inventory}: {len(site.nodes)} nodes in {len(site.groups)} groups, all valid")
+    return 0
+
+
+@railwright.command()
+def schema() -> None:
+    """Print the JSON Schema of a YAML site, for editors."""
+    import json
+
+    from railwright.site import site_schema
+
+    click.echo(json.dumps(site_schema(), indent=2))
+
+
+@railwright.command()
+@_looking
+def plan(
+    inventory: Path,
+    form: Form,
+    limits: Sequence[str],
+    names: Sequence[str],
+    saved: Path | None,
+) -> int:
+    """Show what a run would do, and what it cannot do. Changes nothing."""
+    reports = _judge(inventory, limits, names, saved)
+    return _report("plan", reports, form, accept_pending=False)
+
+
+@railwright.command()
+@_looking
+@click.option("--accept-pending", is_flag=True, help="Exit 0 where all that is left is pending.")
+def drift(
+    inventory: Path,
+    form: Form,
+    limits: Sequence[str],
+    names: Sequence[str],
+    saved: Path | None,
+    accept_pending: bool,
+) -> int:
+    """Compare hosts with the inventory: what is not as desired, and what decides it."""
+    reports = _judge(inventory, limits, names, saved)
+    return _report("drift", reports, form, accept_pending=accept_pending)
+
+
+@railwright.command()
+@_inventory
+@_limit
+@click.option("--out", type=_PATH, required=True, metavar="DIR", help="Where the files go.")
+def snapshot(inventory: Path, limits: Sequence[str], out: Path) -> int:
+    """Save what is read of each host, one JSON file per host, for --from and for bug reports."""
+    _patch()
+    from deploys.components import COMPONENTS
+    from railwright import fleet, reading
+
+    nodes = _nodes(_site(inventory), limits)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        readings = fleet.read(nodes, COMPONENTS)
+        for found in readings.values():
+            reading.save(found, out)
+    except (OSError, fleet.FleetError) as error:
+        raise click.ClickException(str(error)) from error
+    unread = [found for found in readings.values() if isinstance(found, reading.Unread)]
+    for found in unread:
+        click.echo(f"{found.host}: not read: {found.error}", err=True)
+    click.echo(f"{len(readings) - len(unread)} of {len(readings)} hosts saved in {out}")
+    return 1 if unread else 0
+
+
+@railwright.command()
+@click.argument("tool", type=click.Choice(sorted(TOOLS)), metavar="TOOL")
+@click.argument("file", type=click.Path(allow_dash=True), metavar="FILE")
+@click.option("--rc", type=int, default=0, show_default=True, help="Exit code of the tool.")
+def parse(tool: str, file: str, rc: int) -> int:
+    """Print as JSON what the parser of TOOL makes of a recorded output (FILE, or - for stdin)."""
+    from railwright.cli.parsers import parse_output
+
+    try:
+        with click.open_file(file, encoding="utf-8", errors="replace") as stream:
+            text = stream.read()
+        click.echo(parse_output(tool, text, rc))
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise click.ClickException(f"{file}: {error}") from error
+    return 0
+
+
+parse.help = f"{parse.help}\n\nTOOL is one of: {', '.join(sorted(TOOLS))}."
+
+
+@railwright.command()
+@_inventory
+@_limit
+@_component
+@click.option("--junit", type=_PATH, metavar="FILE", help="Write the results as JUnit XML too.")
+def verify(inventory: Path, limits: Sequence[str], names: Sequence[str], junit: Path | None) -> int:
+    """Test hosts by their own means: the independent witness of tests/verify."""
+    from railwright import verify as witness
+
+    nodes = _nodes(_site(inventory), limits)
+    components = [component.name for component in _components(names)]
+    try:
+        return witness.verify(nodes, components, junit)
+    except witness.VerifyError as error:
+        raise click.ClickException(str(error)) from error
+
+
+Form = Literal["table", "json", "junit"]
+
+
+def _judge(
+    inventory: Path, limits: Sequence[str], names: Sequence[str], saved: Path | None
+) -> list[HostReport]:
+    """The reports on the hosts that are asked for, read now or replayed from ``saved``."""
+    if saved is None:
+        _patch()
+    from railwright.drift import judge
+
+    nodes = _nodes(_site(inventory), limits)
+    components = _components(names)
+    if saved is not None:
+        from railwright.reading import load
+
+        if not saved.is_dir():
+            raise click.ClickException(f"--from {saved}: is no directory")
+        readings = {node.name: load(node.name, saved) for node in nodes}
+    else:
+        from railwright import fleet
+
+        try:
+            readings = fleet.read(nodes, components)
+        except fleet.FleetError as error:
+            raise click.ClickException(str(error)) from error
+    return judge(nodes, readings, components)
+
+
+def _report(
+    command: Literal["plan", "drift"],
+    reports: Sequence[HostReport],
+    form: Form,
+    *,
+    accept_pending: bool,
+) -> int:
+    from railwright.report.document import document
+
+    report = document(command, reports, accept_pending=accept_pending)
+    if form == "json":
+        click.echo(report.model_dump_json(indent=2))
+    elif form == "junit":
+        from railwright.report.junit import junit
+
+        click.echo(junit(command, reports, accept_pending=accept_pending))
+    else:
+        from railwright.report.table import console, print_report
+
+        print_report(report, console())
+    return report.exit_code
+
+
+def _patch() -> None:
+    """Have gevent patch the standard library, so that many hosts are read side by side."""
+    from gevent import monkey  # type: ignore[import-untyped]
+
+    monkey.patch_all()
+
+
+def _site(inventory: Path) -> Site:
+    from railwright.site import SiteError, load_inventory
+
+    try:
+        return load_inventory(inventory)
+    except SiteError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _nodes(site: Site, limits: Sequence[str]) -> list[Node]:
+    from railwright.hosts import LimitError, pick
+
+    try:
+        nodes = pick(site, limits)
+    except LimitError as error:
+        raise click.ClickException(str(error)) from error
+    if not nodes:
+        raise click.ClickException(f"{site.file}: there is no host to look at")
+    return nodes
+
+
+def _components(names: Sequence[str]) -> list[Component]:
+    from deploys.components import COMPONENTS
+    from railwright.words import unknown
+
+    known = [component.name for component in COMPONENTS]
+    for name in names:
+        if name not in known:
+            raise click.ClickException(unknown("component", name, known))
+    return [component for component in COMPONENTS if not names or component.name in names]
