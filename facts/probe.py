@@ -24,8 +24,8 @@ _PRELUDE = (resources("facts") / "probe.sh").read_text(encoding="ascii")
 class Section(Model):
     """A part of the probe: ``script`` is the body of a shell function.
 
-    It may call ``files PATH...`` (see probe.sh) and ``units NAME...``, and use ``$RW_MODULES``
-    and ``$RW_PACKAGES``. Standard output is cut at ``cap_bytes``.
+    It may call ``files PATH...`` (see probe.sh) and ``units NAME...``, and use ``$RW_MODULES``,
+    ``$RW_PACKAGES`` and ``$RW_SERVICES``. Standard output is cut at ``cap_bytes``.
     """
 
     name: str
@@ -41,6 +41,8 @@ class Focus(Model):
     """Kernel modules that the node's description names."""
     packages: tuple[str, ...] = ()
     """Packages whose versions are read, as ``name`` or ``name=version``."""
+    services: tuple[str, ...] = ()
+    """Units whose limits are read."""
 
     @classmethod
     def of(cls, node: Node) -> "Focus":
@@ -50,7 +52,11 @@ class Focus(Model):
             f"{name}={version}" if version else name
             for name, version in node.holds.packages.items()
         )
-        return cls(modules=tuple(sorted(modules)), packages=tuple(sorted(packages)))
+        return cls(
+            modules=tuple(sorted(modules)),
+            packages=tuple(sorted(packages)),
+            services=tuple(sorted(node.limits.services)),
+        )
 
 
 IDENTITY = Section(
@@ -74,6 +80,7 @@ def script(sections: Iterable[Section], focus: Focus) -> str:
         _PRELUDE,
         f"RW_MODULES={shlex.quote(' '.join(focus.modules))}",
         f"RW_PACKAGES={shlex.quote(' '.join(focus.packages))}",
+        f"RW_SERVICES={shlex.quote(' '.join(focus.services))}",
     ]
     calls = [f'printf "railwright-probe %s %s\\n" {FORMAT} "$N"']
     for section in (IDENTITY, *sections):

@@ -40,7 +40,9 @@ class SiteError(PyinfraError):
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = sorted(set(problems), key=lambda p: (p.file, p.line or 0, p.field, p.owner, p.value))
+        self.problems = sorted(
+            set(problems), key=lambda p: (p.file, p.line or 0, p.field, p.owner, p.value)
+        )
         count = len(self.problems)
         head = f"{count} problem{'s' if count != 1 else ''} in the site, no host was contacted:"
         super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))

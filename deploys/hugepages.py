@@ -1,0 +1,280 @@
+"""Huge pages per NUMA node: what is reserved now, and the unit that reserves at boot.
+
+Pools that are allocated at boot are persisted by kernel arguments, which are the kernel
+component's; here they have a running state alone.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from facts.hugepages import (
+    ENABLED_PATH,
+    SCRIPT_PATH,
+    SECTIONS,
+    UNIT,
+    UNIT_PATH,
+    Memory,
+    parse_memory,
+    unit_requests,
+)
+from railwright.actions import Action, RemoveFile, Run, RunScript
+from railwright.component import Component
+from railwright.files import FileRecord
+from railwright.owned import HEADER, OwnedFile, owned_file_action, owned_file_setting
+from railwright.schema import HugepagesSpec, Node
+from railwright.schema.hugepages import PAGE_KIB, PageSize
+from railwright.settings import Effect, Setting, Standing, State, enforces, persists
+from railwright.snapshot import Snapshot
+from railwright.templates import render
+
+_NAME = "hugepages"
+_ENABLED_KEY = f"unit {UNIT}"
+_STARTED_KEY = f"start of {UNIT}"
+_SIZES: dict[int, PageSize] = {kib: size for size, kib in PAGE_KIB.items()}
+_CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container shares its host's memory")
+
+
+class Request(NamedTuple):
+    """Pages of one size that one NUMA node must have."""
+
+    size: PageSize
+    node: int
+    pages: int
+    at_boot: bool
+
+    @property
+    def key(self) -> str:
+        return f"{self.size} node{self.node}"
+
+
+class Lack(NamedTuple):
+    """Why a host can never fulfil a request, and what a person must do."""
+
+    detail: str
+    remedy: str
+
+
+class Plan(NamedTuple):
+    """What is asked of the host, and what of it goes into the unit; ``memory`` of no container."""
+
+    requests: list[Request]
+    memory: Memory | None
+    runtime: list[Request]
+
+
+def requests_of(spec: HugepagesSpec) -> list[Request]:
+    """The requests of ``spec`` by size and node."""
+    return [
+        Request(size, number, pages, pool.allocate == "boot")
+        for size, pool in sorted(spec.pools.items())
+        for number, pages in sorted(pool.per_node.items())
+    ]
+
+
+def lack_of(request: Request, memory: Memory) -> Lack | None:
+    """What the host lacks for ``request``, None where it could fulfil it."""
+    node = memory.nodes.get(request.node)
+    if node is None:
+        nodes = ", ".join(map(str, sorted(memory.nodes)))
+        return Lack(f"this host has no NUMA node {request.node}", f"it has the nodes {nodes}")
+    kib = PAGE_KIB[request.size]
+    if kib not in memory.sizes_kb:
+        sizes = ", ".join(_SIZES.get(size, f"{size}K") for size in memory.sizes_kb) or "none"
+        remedy = f"it has pages of: {sizes}" + (
+            " (1G needs the CPU flag pdpe1gb)" if request.size == "1G" else ""
+        )
+        return Lack(f"this host has no pages of {request.size}", remedy)
+    if request.pages * kib > node.total_kb:
+        return Lack(
+            f"{request.pages} pages of {request.size} are more than node {request.node} has",
+            f"it has {node.total_kb // 1024} MiB in all",
+        )
+    return None
+
+
+def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
+    files = snapshot.files("hugepages_files")
+    plan = _plan(node, snapshot)
+    at_boot = unit_requests(files)
+    pools = [_pool(request, plan.memory, at_boot) for request in plan.requests]
+    owned = (owned_file_setting(_NAME, owned, files) for owned in _owned(plan.runtime))
+    return [*pools, *filter(None, owned), *_unit(plan, files, snapshot, pools)]
+
+
+def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator[Action]:
+    plan = _plan(node, snapshot)
+    by_key = {setting.key: setting for setting in settings}
+    allowed = node.effects.allow
+    enabled = by_key.get(_ENABLED_KEY)
+    leaves = enabled is not None and enabled.desired == "absent" and persists(enabled)
+    if leaves:
+        if UNIT_PATH in by_key:
+            yield Run(command=("systemctl", "disable", "--now", UNIT))
+        yield RemoveFile(path=ENABLED_PATH)
+    for owned in _owned(plan.runtime):
+        yield from owned_file_action(owned, by_key.get(owned.path))
+    if UNIT_PATH in by_key and persists(by_key[UNIT_PATH]):
+        yield Run(command=("systemctl", "daemon-reload"))
+    if enabled is not None and persists(enabled) and not leaves:
+        yield Run(command=("systemctl", "enable", UNIT))
+    due = {key for key, setting in by_key.items() if enforces(setting, allowed)}
+    if due & {_STARTED_KEY, *(request.key for request in plan.runtime)}:
+        yield Run(command=("systemctl", "restart", UNIT))
+    boot = [request for request in plan.requests if request.at_boot and request.key in due]
+    if boot:
+        yield RunScript(
+            name="railwright-hugepages", script=_script(), arguments=tuple(_arguments(boot))
+        )
+
+
+def _plan(node: Node, snapshot: Snapshot) -> Plan:
+    requests = requests_of(node.hugepages)
+    memory = None
+    if requests and not snapshot.is_container:
+        memory = parse_memory(snapshot.text("hugepages"))
+    # The unit never asks for what the host cannot give: it would fail at each boot.
+    runtime = [
+        request
+        for request in requests
+        if not request.at_boot and (memory is None or lack_of(request, memory) is None)
+    ]
+    return Plan(requests, memory, runtime)
+
+
+def _pool(request: Request, memory: Memory | None, at_boot: dict[tuple[str, int], int]) -> Setting:
+    lack = lack_of(request, memory) if memory else None
+    running = _CONTAINER if memory is None else _running(request, memory, lack)
+    remedy = None
+    if lack:
+        remedy = lack.remedy
+    elif running.value is not None and int(running.value) < request.pages:
+        remedy = (
+            "where it stays short: a reboot reserves them before memory fragments"
+            if request.at_boot
+            else "where it stays short: allocate='boot' reserves them before memory fragments"
+        )
+    return Setting(
+        component=_NAME,
+        key=request.key,
+        desired=str(request.pages),
+        persisted=_persisted(request, at_boot, lack),
+        running=running,
+        # Only memory that nothing has touched yet holds a whole GiB in one piece.
+        effect=Effect.REBOOT if request.size == "1G" and request.at_boot else Effect.LIVE,
+        acts=lack is None,
+        remedy=remedy,
+    )
+
+
+def _persisted(request: Request, at_boot: dict[tuple[str, int], int], lack: Lack | None) -> State:
+    if request.at_boot:
+        detail = "persisted by the kernel argument (component kernel)"
+        return State(standing=Standing.NOT_APPLICABLE, detail=detail)
+    if lack:
+        return State(standing=Standing.NOT_APPLICABLE, detail=lack.detail)
+    pages = at_boot.get((request.size, request.node))
+    if pages is None:
+        return State(standing=Standing.ABSENT)
+    right = pages == request.pages
+    return State(
+        standing=Standing.RIGHT if right else Standing.WRONG, value=str(pages), decider=UNIT_PATH
+    )
+
+
+def _running(request: Request, memory: Memory, lack: Lack | None) -> State:
+    node = memory.nodes.get(request.node)
+    kib = PAGE_KIB[request.size]
+    pool = node.pools.get(kib) if node else None
+    # A node without memory has no pools, and none is what may be asked of it.
+    has = pool.persistent if pool else 0
+    if lack or node is None:
+        return State(
+            standing=Standing.WRONG if pool else Standing.ABSENT,
+            value=str(has) if pool else None,
+            detail=lack.detail if lack else None,
+        )
+    notes = []
+    if has != request.pages:
+        notes.append(f"asked {request.pages}, has {has}")
+    if has < request.pages:
+        notes.append(f"node {request.node} has {node.free_kb // 1024} MiB free")
+        whole = node.free_pages(kib, memory.page_kb)
+        if whole is not None:
+            notes[-1] += f", {whole * kib // 1024} MiB of it in blocks of {request.size} or larger"
+    if pool and pool.surplus:
+        notes.append(f"{pool.surplus} surplus pages besides")
+    return State(
+        standing=Standing.RIGHT if has == request.pages else Standing.WRONG,
+        value=str(has),
+        detail="; ".join(notes) or None,
+    )
+
+
+def _unit(
+    plan: Plan, files: Iterable[FileRecord], snapshot: Snapshot, pools: list[Setting]
+) -> Iterator[Setting]:
+    enabled = any(file.path == ENABLED_PATH for file in files)
+    if not plan.runtime and not enabled:
+        return
+    value = "enabled" if enabled else None
+    standing = Standing.RIGHT if enabled else Standing.ABSENT
+    yield Setting(
+        component=_NAME,
+        key=_ENABLED_KEY,
+        desired="enabled" if plan.runtime else "absent",
+        persisted=State(standing=standing if plan.runtime else Standing.WRONG, value=value),
+        running=State(standing=Standing.NOT_APPLICABLE),
+    )
+    if plan.runtime:
+        yield Setting(
+            component=_NAME,
+            key=_STARTED_KEY,
+            desired="active",
+            persisted=State(standing=Standing.NOT_APPLICABLE),
+            running=_CONTAINER if plan.memory is None else _started(snapshot, pools),
+        )
+
+
+def _started(snapshot: Snapshot, pools: list[Setting]) -> State:
+    section = snapshot.section("hugepages_unit")
+    state = snapshot.facts("hugepages_unit").get("ActiveState")
+    if section.rc != 0 or state is None:
+        detail = section.stderr or "systemctl show says nothing of it"
+        return State(standing=Standing.UNREADABLE, detail=detail)
+    if state == "active":
+        return State(standing=Standing.RIGHT, value=state)
+    short = [pool.key for pool in pools if pool.running.standing is Standing.WRONG]
+    if state == "failed" and short:
+        detail = f"it could not reserve {', '.join(short)}"
+        return State(standing=Standing.DEGRADED, value=state, detail=detail)
+    # One that failed at boot and has what it asked for since is put right by a start.
+    return State(standing=Standing.WRONG, value=state)
+
+
+def _owned(runtime: list[Request]) -> tuple[OwnedFile, OwnedFile]:
+    if not runtime:
+        return OwnedFile(path=UNIT_PATH, content=None), OwnedFile(path=SCRIPT_PATH, content=None)
+    unit = render(
+        "hugepages/railwright-hugepages.service.j2",
+        header=HEADER,
+        script=SCRIPT_PATH,
+        requests=" ".join(_arguments(runtime)),
+    )
+    return (
+        OwnedFile(path=SCRIPT_PATH, content=_script(), mode="755"),
+        OwnedFile(path=UNIT_PATH, content=unit),
+    )
+
+
+def _script() -> str:
+    return render("hugepages/railwright-hugepages.sh.j2", header=HEADER)
+
+
+def _arguments(requests: Iterable[Request]) -> Iterator[str]:
+    """``2M:0=1024,1=1024`` for each page size."""
+    for size, group in groupby(requests, key=lambda request: request.size):
+        yield f"{size}:" + ",".join(f"{request.node}={request.pages}" for request in group)
+
+
+COMPONENT = Component(name=_NAME, sections=SECTIONS, settings=settings, actions=actions)

@@ -1,0 +1,121 @@
+"""The lab as tests use it."""
+
+import subprocess
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from . import clock, qemu, ssh
+from .image import ensure_image
+from .layout import Distro, LabError, Layout, Node, layout
+
+_BOOT_SECONDS = 300.0
+
+Say = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    return None
+
+
+class Lab:
+    """Virtual nodes of one distribution, found by their files: any process can attach to them."""
+
+    def __init__(self, distro: Distro = "bookworm") -> None:
+        self.layout: Layout = layout(distro)
+
+    @classmethod
+    def up(cls, distro: Distro = "bookworm", nodes: int = 2, say: Say = _silent) -> "Lab":
+        """Have nodes 1 to ``nodes`` running and reachable; a node that is not running starts bare.
+
+        :raises LabError: the image, the time source or a node did not come up.
+        """
+        lab = cls(distro)
+        wanted = [lab.layout.node(number) for number in range(1, nodes + 1)]
+        lab.layout.state.mkdir(parents=True, exist_ok=True)
+        clock.start(lab.layout)
+        lab._start(wanted, say)
+        return lab
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes that are running."""
+        return [node for node in self.layout.known_nodes() if qemu.is_running(node)]
+
+    @property
+    def ssh_config(self) -> Path:
+        """Configuration for ``ssh -F``, with one Host block a node."""
+        return self.layout.ssh_config
+
+    def node(self, name: str) -> Node:
+        """:raises LabError: no running node has this name."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise LabError(f"{name} is not running; running: {[node.name for node in self.nodes]}")
+
+    def run(
+        self, name: str, script: str, *, stdin: str = "", timeout: float | None = 600
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run ``script`` as root on a node, over the shared connection; the caller judges rc.
+
+        ``timeout`` is in seconds. ssh itself answers 255 where the connection failed.
+        """
+        return ssh.run(self.layout, self.node(name), script, stdin=stdin, timeout=timeout)
+
+    def boot_id(self, name: str) -> str:
+        """:raises LabError: the node does not answer."""
+        found = ssh.boot_id(self.layout, self.node(name))
+        if found is None:
+            raise LabError(f"{name} does not answer: see {self.node(name).console}")
+        return found
+
+    def reboot(self, name: str) -> None:
+        """Reboot through systemd and the node's own GRUB; back when the new boot has finished."""
+        node = self.node(name)
+        last = self.boot_id(name)
+        ssh.run(self.layout, node, "systemctl reboot")
+        ssh.hang_up(self.layout, node)
+        ssh.wait_for_boot(self.layout, node, last, _BOOT_SECONDS)
+
+    def reset(self, name: str, say: Say = _silent) -> None:
+        """Throw the node's disk away and boot it bare."""
+        node = self.node(name)
+        self._discard(node)
+        self._start([node], say)
+
+    def down(self) -> list[Node]:
+        """Stop the nodes, which ends their disks, and the time source; gives what was stopped."""
+        stopped = self.nodes
+        for node in self.layout.known_nodes():
+            self._discard(node)
+        clock.stop(self.layout)
+        return stopped
+
+    def _start(self, wanted: Iterable[Node], say: Say) -> None:
+        image = ensure_image(self.layout, say)
+        new = []
+        for node in wanted:
+            if qemu.is_running(node):
+                say(f"{node.name} already running, port {node.port}")
+            else:
+                new.append(node)
+        known = {node.name: node for node in [*self.layout.known_nodes(), *new]}
+        ssh.prepare(self.layout, known.values())
+        accelerator = qemu.accelerator(self.layout.state / "accelerator", image.kernel)
+        key = ssh.public_key(self.layout.login_key)
+        for node in new:
+            qemu.create_overlay(node.disk, image.disk)
+            qemu.start(qemu.node_command(accelerator, node, key))
+        with ThreadPoolExecutor() as pool:
+            for line in pool.map(self._await_first_boot, new):
+                say(f"{line} ({accelerator})")
+
+    def _await_first_boot(self, node: Node) -> str:
+        ssh.wait_for_boot(self.layout, node, None, _BOOT_SECONDS)
+        return f"{node.name} up, port {node.port}"
+
+    def _discard(self, node: Node) -> None:
+        ssh.hang_up(self.layout, node)
+        qemu.stop(node)
+        node.disk.unlink(missing_ok=True)

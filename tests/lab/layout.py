@@ -1,0 +1,91 @@
+"""Where the lab keeps its files, and which loopback ports it uses."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+Distro = Literal["bookworm", "trixie"]
+DISTROS: tuple[Distro, ...] = get_args(Distro)
+
+# Each distribution has ports of its own, so that both labs can run at once.
+_SSH_PORT_BASE: dict[Distro, int] = {"bookworm": 2200, "trixie": 2300}
+_TIME_PORT: dict[Distro, int] = {"bookworm": 11123, "trixie": 11124}
+
+HOST_SEEN_FROM_NODE = "10.0.2.2"
+"""The machine that runs the lab, as QEMU's user-mode network shows it to a node."""
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class LabError(Exception):
+    """The lab could not do what was asked; the message says what failed and where to look."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One virtual node: its name, the loopback port of its sshd, and the folder of its files."""
+
+    name: str
+    port: int
+    folder: Path
+
+    @property
+    def console(self) -> Path:
+        """All that the node's serial console has printed since it was started."""
+        return self.folder / "console.log"
+
+    @property
+    def disk(self) -> Path:
+        return self.folder / "disk.qcow2"
+
+    @property
+    def host_key(self) -> Path:
+        return self.folder / "host_key"
+
+    @property
+    def pid_file(self) -> Path:
+        return self.folder / "qemu.pid"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Files and ports of one distribution's lab."""
+
+    distro: Distro
+    state: Path
+    cache: Path
+
+    @property
+    def time_port(self) -> int:
+        """UDP port of the lab's chronyd, on this machine's loopback interface."""
+        return _TIME_PORT[self.distro]
+
+    @property
+    def ssh_config(self) -> Path:
+        return self.state / "ssh_config"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.state / "known_hosts"
+
+    @property
+    def login_key(self) -> Path:
+        return self.state / "login_key"
+
+    def node(self, number: int) -> Node:
+        """Node ``number``, counted from 1: gpu001, gpu002, ..."""
+        name = f"gpu{number:03}"
+        return Node(name, _SSH_PORT_BASE[self.distro] + number, self.state / "nodes" / name)
+
+    def known_nodes(self) -> list[Node]:
+        """The nodes that have a folder, running or not, in the order of their numbers."""
+        folders = sorted((self.state / "nodes").glob("gpu*"))
+        return [self.node(int(folder.name.removeprefix("gpu"))) for folder in folders]
+
+
+def layout(distro: Distro) -> Layout:
+    """The lab of ``distro``, under RAILWRIGHT_LAB_STATE and RAILWRIGHT_LAB_CACHE where set."""
+    state = Path(os.environ.get("RAILWRIGHT_LAB_STATE", _REPOSITORY / ".lab"))
+    cache = Path(os.environ.get("RAILWRIGHT_LAB_CACHE", Path.home() / ".cache" / "railwright-lab"))
+    return Layout(distro, (state / distro).absolute(), cache.absolute())

@@ -1,0 +1,44 @@
+"""The scenario proves something: with one component idle it converges, and its verify fails."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploys.components import COMPONENTS
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+
+
+def molecule(step: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        [str(BIN / "molecule"), step],
+        cwd=ROOT / "tests",
+        env={**os.environ, "PATH": path, "NO_COLOR": "1", **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _bare_container() -> Iterator[None]:
+    molecule("destroy")
+    yield
+    molecule("destroy")
+
+
+@pytest.mark.parametrize("component", [component.name for component in COMPONENTS])
+def test_verify_fails_for_the_component_that_is_idle(component: str) -> None:
+    converged = molecule("converge", RAILWRIGHT_DEPLOY="tests/molecule/idle.py", IDLE=component)
+    assert converged.returncode == 0, converged.stdout
+    verified = molecule("verify")
+    assert verified.returncode != 0
+    assert f"tests/verify/test_{component}.py" in verified.stdout
+    failed = [line for line in verified.stdout.splitlines() if "FAILED tests/verify/" in line]
+    assert failed, verified.stdout
+    assert all(f"tests/verify/test_{component}.py" in line for line in failed), failed
