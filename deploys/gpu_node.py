@@ -6,4 +6,4 @@ from deploys.components import COMPONENTS
 from deploys.node import converge
 
 # The host itself: pyinfra's `host` stands for whichever host the code runs for at the moment.
-converge(ctx_host.get(), COMPONENTS)
+converge(ctx_host.get(), COMPONENTS)  # type: ignore[no-untyped-call]

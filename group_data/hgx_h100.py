@@ -1,8 +1,9 @@
 """HGX H100: two sockets, eight GPUs."""
 
-from railwright.schema import HoldsSpec, KernelSpec
+from railwright.schema import HoldsSpec, KernelSpec, ModulesSpec
 
 kernel = KernelSpec(governor="performance")
+modules = ModulesSpec(blacklist={"nouveau"})
 # The driver's module, its libraries and fabric manager must be of one version to the patch level.
 holds = HoldsSpec(
     packages={

@@ -3,6 +3,8 @@
 import os
 
 from railwright.schema import (
+    Effect,
+    EffectsSpec,
     HoldsSpec,
     HugepagePool,
     HugepagesSpec,
@@ -14,6 +16,8 @@ from railwright.schema import (
     TimeSpec,
 )
 
+# Jobs of these nodes are stand-ins and may be restarted; a reboot is asked for by hand.
+effects = EffectsSpec(allow={Effect.LIVE, Effect.NEW_PROCESSES, Effect.SERVICE})
 sysctl = SysctlSpec(
     values={
         "kernel.panic": 10,
@@ -35,9 +39,11 @@ hugepages = HugepagesSpec(
     pools={"2M": HugepagePool(per_node={0: 32, 1: 64}, allocate="boot")},
 )
 kernel = KernelSpec(arguments={"nowatchdog": True}, max_cstate=1)
+# None that an initramfs may load: making one takes many minutes where the processor is emulated.
 modules = ModulesSpec(
     load={"sunrpc", "nf_conntrack", "rdma_rxe"},
-    options={"nvme_core": {"io_timeout": 60}},
+    options={"nf_conntrack": {"acct": True}},
+    blacklist={"rds"},
 )
 # The lab's own chronyd, as QEMU's user-mode network shows the machine that runs it.
 time = TimeSpec(

@@ -13,7 +13,7 @@ from pyinfra import logger
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
-from pyinfra.api.state import BaseStateCallback
+from pyinfra.api.state import BaseStateCallback, StateStage
 from pyinfra.api.state import State as Pyinfra
 from pyinfra.context import ctx_host
 
@@ -170,10 +170,13 @@ class _Reporter(BaseStateCallback):
     def host_disconnect(state: Pyinfra, host: Host) -> None:
         run = _runs.get(host)
         # A reboot disconnects too; the end is when nothing is being executed.
-        if run is None or state.is_executing or run.stale:
+        if run is None or state.current_stage is StateStage.Execute or run.stale:
             return
         for setting in run.pending():
+            waits = setting.effect.value
+            if setting.running.standing is Standing.LATE:
+                waits = setting.running.detail or "what brings it into being"
             logger.warning(
                 f"{host.print_prefix}pending: {setting.component} {setting.key} → "
-                f"{setting.desired} waits for {setting.effect.value}"
+                f"{setting.desired} waits for: {waits}"
             )

@@ -20,7 +20,7 @@ class HugepagePool(Spec):
     )
     allocate: Literal["boot", "runtime"] = Field(
         default="boot",
-        description="'boot' reserves by kernel arguments (Linux 5.15 or later, sure to succeed), "
+        description="'boot' reserves by kernel arguments (Linux 5.16 or later, sure to succeed), "
         "'runtime' by a unit early at boot, which can fall short.",
     )
 

@@ -13,6 +13,8 @@ class LimitsSpec(Spec):
     """Limits of new logins and new services; None leaves a limit alone.
 
     Soft and hard limit are set alike, for root too: ``*`` in limits.conf(5) does not match root.
+    Services alone keep a soft limit of 1024 open files: select() breaks above it, and programs
+    that can do better raise it themselves (systemd's NEWS of version 240).
     """
 
     memlock: Size | Unlimited | None = Field(

@@ -71,7 +71,12 @@ class Lab:
         return found
 
     def reboot(self, name: str) -> None:
-        """Reboot through systemd and the node's own GRUB; back when the new boot has finished."""
+        """Reboot through systemd and the node's own GRUB; back when the new boot has finished.
+
+        A unit that fails in the new boot is the caller's to judge.
+
+        :raises LabError: no new boot within five minutes.
+        """
         node = self.node(name)
         last = self.boot_id(name)
         ssh.run(self.layout, node, "systemctl reboot")
@@ -112,7 +117,10 @@ class Lab:
                 say(f"{line} ({accelerator})")
 
     def _await_first_boot(self, node: Node) -> str:
-        ssh.wait_for_boot(self.layout, node, None, _BOOT_SECONDS)
+        outcome = ssh.wait_for_boot(self.layout, node, None, _BOOT_SECONDS)
+        if outcome != "running":
+            failed = ssh.run(self.layout, node, "systemctl --failed --plain --no-legend").stdout
+            raise LabError(f"{node.name} is {outcome}: {failed.strip()}; see {node.console}")
         return f"{node.name} up, port {node.port}"
 
     def _discard(self, node: Node) -> None:

@@ -45,9 +45,12 @@ rm -rf "$root"/var/lib/apt/lists/*
 chroot "$root" apt-get update
 chroot "$root" apt-get install --yes railwright-lab-held=1.0
 
+chroot "$root" update-initramfs -u
 echo 'grub-pc grub-pc/install_devices multiselect /dev/vda' | chroot "$root" debconf-set-selections
 chroot "$root" systemctl enable systemd-networkd railwright-lab-identity railwright-lab-job
 # Nothing waits for the network, no timer may take dpkg's lock in the middle of a test, and
 # there is no LVM whose file systems could be scrubbed.
 chroot "$root" systemctl disable systemd-networkd-wait-online \
     apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer e2scrub_reap
+# /etc and /var are up to date with /usr: systemd need not run ldconfig and the like at boot.
+touch "$root/etc/.updated" "$root/var/.updated"
