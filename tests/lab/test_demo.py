@@ -1,0 +1,70 @@
+"""The demo on bare nodes, step by step, and what must hold at each step."""
+
+import re
+
+from .commands import Changes, Commands
+from .conftest import Bare, FirstRun, Waiting
+
+COMPONENTS = ("modules", "kernel", "hugepages", "sysctl", "limits", "time", "holds")
+
+
+def _others(one: Changes, other: Changes) -> list[tuple[str, str]]:
+    return sorted(one ^ other)
+
+
+def test_dry_run_on_bare_nodes_announces_the_plan(bare: Bare) -> None:
+    assert bare.planned
+    assert not _others(bare.dry, bare.planned)
+
+
+def test_verify_fails_on_bare_nodes_for_every_component(bare: Bare) -> None:
+    files = {test.partition("::")[0] for test in bare.failures}
+    assert files == {f"test_{name}.py" for name in COMPONENTS}
+
+
+def test_first_run_does_what_was_announced_and_nothing_else(
+    bare: Bare, first_run: FirstRun, commands: Commands
+) -> None:
+    done = commands.differences(bare.snapshot, first_run.snapshot)
+    assert not _others(bare.dry, done)
+
+
+def test_first_run_changes_at_least_what_was_wrong(first_run: FirstRun) -> None:
+    wrong, _, made = first_run.said
+    assert re.search(r"[6-9]\d|\d{3} settings a node looked at", wrong)
+    assert made.startswith("first run: gpu001 ")
+
+
+def test_second_run_changes_nothing(second_run: list[str]) -> None:
+    assert second_run == ["second run: gpu001 0, gpu002 0 changes"]
+
+
+def test_only_kernel_arguments_wait_for_the_reboot(waiting: Waiting) -> None:
+    (line,) = waiting.said
+    assert line.startswith("drift before the reboot: kernel arguments pending: gpu001 ")
+    for host in waiting.report["hosts"]:
+        iommu = next(e for e in host["findings"] if e["key"] == "argument iommu")
+        assert iommu["verdict"] == "pending"
+        assert iommu["effect"] == "reboot"
+        assert iommu["persisted"]["standing"] == "right"
+        assert iommu["persisted"]["decider"].startswith("/etc/default/grub.d/99-zz-railwright.cfg:")
+        assert "waits for reboot" in iommu["reason"]
+
+
+def test_argument_persisted_but_not_booted_fails_verify(waiting: Waiting) -> None:
+    assert "test_kernel.py::test_argument[gpu001-iommu]" in waiting.failures
+
+
+def test_reboot_is_a_new_boot(rebooted: list[str]) -> None:
+    assert rebooted == ["rebooted, boot ids changed: gpu001, gpu002"]
+
+
+def test_no_drift_after_the_reboot(undrifted: list[str]) -> None:
+    (line,) = undrifted
+    assert line.startswith("drift after the reboot: 0 of ")
+
+
+def test_verify_passes_after_the_reboot(verified: list[str]) -> None:
+    (line,) = verified
+    assert re.search(r"verify: \d+ passed", line)
+    assert "failed" not in line
