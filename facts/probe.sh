@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Read-only, at the lowest priority, with a PATH of our own.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C

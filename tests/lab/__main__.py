@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from . import qemu, ssh
+from . import ssh
 from .lab import Lab
 from .layout import DISTROS, LabError
 
@@ -29,7 +29,7 @@ def _down(options: argparse.Namespace) -> None:
 def _status(options: argparse.Namespace) -> None:
     nodes = Lab(options.distro).nodes
     for node in nodes:
-        _say(f"{node.name} running, port {node.port}, {qemu.resident_mib(node)} MiB resident")
+        _say(f"{node.name} running, port {node.port}")
     if not nodes:
         _say(f"no {options.distro} node is running")
 

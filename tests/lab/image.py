@@ -90,6 +90,7 @@ def _build(image: Image, root: Path, layout: Layout) -> None:
         shutil.copy(found, image.folder / name)
     _make_disk(image.disk, root, log)
     console = layout.state / "image.console"
+    console.unlink(missing_ok=True)
     accelerator = qemu.accelerator(layout.state / "accelerator", image.kernel)
     boot = qemu.Boot(image.kernel, image.initrd, _FINISH)
     command = qemu.build_command(accelerator, console, image.disk, boot)

@@ -111,7 +111,7 @@ class Lab:
         key = ssh.public_key(self.layout.login_key)
         for node in new:
             qemu.create_overlay(node.disk, image.disk)
-            qemu.start(qemu.node_command(accelerator, node, key))
+            qemu.start(node, qemu.node_command(accelerator, node, key))
         with ThreadPoolExecutor() as pool:
             for line in pool.map(self._await_first_boot, new):
                 say(f"{line} ({accelerator})")

@@ -32,7 +32,7 @@ class Node:
 
     @property
     def console(self) -> Path:
-        """All that the node's serial console has printed since it was started."""
+        """All that the node's serial console has printed since its disk was bare."""
         return self.folder / "console.log"
 
     @property
@@ -42,6 +42,11 @@ class Node:
     @property
     def host_key(self) -> Path:
         return self.folder / "host_key"
+
+    @property
+    def log(self) -> Path:
+        """What QEMU itself has to say."""
+        return self.folder / "qemu.log"
 
     @property
     def pid_file(self) -> Path:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from . import qemu
 from .layout import LabError, Layout, Node
 
 _COMMON = """\
@@ -85,10 +86,12 @@ def wait_for_boot(layout: Layout, node: Node, last: str | None, seconds: float) 
 
     Gives systemd's word for the outcome: ``running``, or ``degraded`` where a unit failed.
 
-    :raises LabError: not within ``seconds``; the message names the node's console.
+    :raises LabError: QEMU ended, or not within ``seconds``; the message names the node's console.
     """
     deadline = time.monotonic() + seconds
     while (current := boot_id(layout, node)) is None or current == last:
+        if not qemu.is_running(node):
+            raise LabError(f"{node.name} stopped: {node.log.read_text().strip()}")
         if time.monotonic() > deadline:
             raise LabError(f"{node.name} does not answer after {seconds:.0f} s: see {node.console}")
         time.sleep(0.5)

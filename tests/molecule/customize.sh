@@ -6,7 +6,7 @@ here=$(dirname "$0")
 job=etc/systemd/system/railwright-lab-job.service
 
 install -D -m 644 "$here/../lab/image/root/$job" "$root/$job"
-"$here/held-package.sh" "$root"
+"$here/../lab/image/held-package.sh" "$root"
 chroot "$root" systemctl enable railwright-lab-job
 # No timer may take dpkg's lock in the middle of a test.
 chroot "$root" systemctl disable apt-daily.timer apt-daily-upgrade.timer

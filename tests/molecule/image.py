@@ -18,7 +18,7 @@ _HERE = Path(__file__).resolve().parent
 _RECIPE = (
     Path(__file__),
     _HERE / "customize.sh",
-    _HERE / "held-package.sh",
+    _HERE.parent / "lab/image/held-package.sh",
     _HERE.parent / "lab/image/root/etc/systemd/system/railwright-lab-job.service",
 )
 # Python is left out on purpose: railwright must not need it on a node.
