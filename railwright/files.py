@@ -1,7 +1,6 @@
 """Files of a node as the probe saw them."""
 
 from collections.abc import Iterable
-from pathlib import PurePosixPath
 from typing import Literal
 
 from railwright.model import Model
@@ -27,11 +26,11 @@ class FileRecord(Model):
 
     @property
     def name(self) -> str:
-        return PurePosixPath(self.path).name
+        return self.path.rpartition("/")[2]
 
     @property
     def directory(self) -> str:
-        return str(PurePosixPath(self.path).parent)
+        return self.path.rpartition("/")[0] or "/"
 
     @property
     def masks(self) -> bool:
