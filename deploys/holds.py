@@ -170,7 +170,7 @@ def _version(node: Node, name: str, wanted: str, packages: Packages, snapshot: S
     if found == {_canonical(wanted)}:
         return _setting(f"version {name}", wanted, State(standing=Standing.RIGHT, value=wanted))
     offered = named and wanted in _offered(name, snapshot)
-    allowed = Effect.NEW_PROCESSES in node.effects.allow
+    allowed = Effect.SERVICE in node.effects.allow
     state = State(
         standing=Standing.WRONG,
         value=is_,
@@ -183,7 +183,7 @@ def _version(node: Node, name: str, wanted: str, packages: Packages, snapshot: S
     elif not offered:
         remedy = f"no repository is known to have {wanted}: add one, install it, or name {is_}"
     elif not allowed:
-        remedy = f"allow the effect {Effect.NEW_PROCESSES.value}"
+        remedy = f"allow the effect {Effect.SERVICE.value}"
     return _setting(f"version {name}", wanted, state, acts=offered and allowed, remedy=remedy)
 
 
@@ -222,7 +222,8 @@ def _setting(
         desired=desired,
         persisted=persisted,
         running=_NOT_APPLICABLE,
-        effect=Effect.NEW_PROCESSES if key.startswith("version ") else Effect.LIVE,
+        # A package's own scripts may restart its daemon.
+        effect=Effect.SERVICE if key.startswith("version ") else Effect.LIVE,
         acts=acts,
         remedy=remedy,
     )
@@ -258,7 +259,15 @@ def _apt(
         # nothing else may go for it.
         yield Run(
             command=(
-                *("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-qq", "-y"),
+                *(
+                    "env",
+                    "DEBIAN_FRONTEND=noninteractive",
+                    "NEEDRESTART_SUSPEND=1",
+                    "apt-get",
+                    "install",
+                    "-qq",
+                    "-y",
+                ),
                 *("--allow-downgrades", "--allow-change-held-packages", "--no-remove"),
                 *("-o", "Dpkg::Options::=--force-confold", "-o", "Dpkg::Use-Pty=0"),
                 *(f"{p.name}={spec.packages[n]}" for n in wrong for p in packages.installed(n)),

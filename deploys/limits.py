@@ -124,8 +124,21 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
     if waits or drops:
         # A reload would do from systemd 252 on; older ones keep a default whose line is gone.
         yield RunCommand(command=("systemctl", "daemon-reexec"))
+    # Until the manager has the default, a restart would only give the old limit again.
+    late = {
+        setting.key.rpartition(" ")[2]
+        for setting in settings
+        if setting.key.startswith("systemd default ")
+        and setting.running.standing is Standing.WRONG
+        and not enforces(setting, allowed)
+    }
     for unit in sorted(node.limits.services):
-        own = [s for s in settings if s.key.startswith(f"service {unit} ")]
+        own = [
+            setting
+            for setting in settings
+            if setting.key.startswith(f"service {unit} ")
+            and setting.key.rpartition(" ")[2] not in late
+        ]
         if any(enforces(setting, allowed) for setting in own):
             yield RunCommand(command=("systemctl", "restart", unit))
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
+from pyinfra.api.operation import OperationMeta, operation
 from pyinfra.api.state import State
 from pyinfra.operations import server
 
@@ -25,10 +25,18 @@ def converge(host: Host, components: Sequence[Component]) -> None:
     run = start(host, components)
     if run is None:
         return
+    done: list[OperationMeta] = []
     for component in _loop(host, components):
-        act(run=run, component=component, name=component.name, _ignore_errors=True)
+        done.append(act(run=run, component=component, name=component.name, _ignore_errors=True))
     if needs_reboot(run):
-        server.reboot(name="reboot", delay=5, _ignore_errors=True)
+        # Never into what could not be written whole.
+        server.reboot(
+            name="reboot",
+            delay=30,
+            _ignore_errors=True,
+            _if=lambda: all(operation.did_succeed() for operation in done),
+        )
+        outdate(run=run, name="look again after the reboot")
     for component, setting, expected in _loop(host, announced(run)):
         if expected:
             confirm(
@@ -39,7 +47,7 @@ def converge(host: Host, components: Sequence[Component]) -> None:
                 name=f"{component.name} {setting.key} → {setting.desired}",
                 _ignore_errors=True,
             )
-    settle(run=run, name="all is as announced")
+    settle(run=run, done=done, name="all is as announced")
 
 
 def _loop(host: Host, items: Iterable[Item]) -> Iterator[Item]:
@@ -62,9 +70,21 @@ def confirm(
 
 
 @operation()
-def settle(run: Run) -> Generator[FunctionCommand, None, None]:
-    """Fail the host where something that was announced did not come true."""
-    if not run.failures:
+def outdate(run: Run) -> Generator[FunctionCommand, None, None]:
+    """Forget what was seen before the reboot: it proves nothing."""
+
+    def forget(state: State, host: Host) -> bool:  # noqa: ARG001 pyinfra asks for both
+        run.stale = True
+        return True
+
+    yield FunctionCommand(forget, (), {})
+
+
+@operation()
+def settle(run: Run, done: list[OperationMeta]) -> Generator[FunctionCommand, None, None]:
+    """Fail the host where a component failed, or something announced did not come true."""
+    failed = run.host.state.is_executing and any(operation.did_error() for operation in done)
+    if not run.failures and not failed:
         run.host.noop("all is as announced")
         return
 

@@ -308,7 +308,15 @@ def _install(installer: str | None) -> Run:
         return Run(command=("dnf", "install", "-y", "chrony"))
     return Run(
         command=(
-            *("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-qq", "-y"),
+            *(
+                "env",
+                "DEBIAN_FRONTEND=noninteractive",
+                "NEEDRESTART_SUSPEND=1",
+                "apt-get",
+                "install",
+                "-qq",
+                "-y",
+            ),
             *("--no-install-recommends", "-o", "Dpkg::Use-Pty=0", "chrony"),
         )
     )

@@ -10,9 +10,7 @@ GROUPS = {
 }
 
 HOSTS = {
-    "gpu[001-160]": {
-        "ssh": {"user": "root", "known_hosts_file": "inventories/prod.known_hosts"},
-    },
+    "gpu[001-160]": {"ssh": {"user": "root"}},
     # Canaries are drained first, so they may be rebooted.
     "gpu[001-002,129]": {"effects": {"allow": ["live", "new_processes", "service", "reboot"]}},
 }

@@ -9,6 +9,9 @@ from railwright.schema import Node
 from railwright.settings import Setting, Standing, State
 from railwright.snapshot import Snapshot
 
+UNREAD = "probe"
+"""The key of the one setting that a component has where its answer cannot be read."""
+
 
 @dataclass(frozen=True)
 class Component:
@@ -38,15 +41,20 @@ def settings_of(component: Component, node: Node, snapshot: Snapshot) -> list[Se
     """
     try:
         found = component.settings(node, snapshot)
-    except ValueError as error:
+    except (ValueError, LookupError) as error:
         unreadable = State(standing=Standing.UNREADABLE, detail=str(error))
         return [
             Setting(
                 component=component.name,
-                key="probe",
+                key=UNREAD,
                 desired="readable",
                 persisted=unreadable,
                 running=unreadable,
             )
         ]
     return sorted(found, key=lambda setting: setting.key)
+
+
+def unread(settings: list[Setting]) -> bool:
+    """Whether ``settings_of`` could make nothing of what the node answered."""
+    return any(setting.key == UNREAD for setting in settings)

@@ -19,7 +19,7 @@ from pyinfra.context import ctx_host
 
 from facts.probe import Focus, Probe
 from railwright.actions import render
-from railwright.component import Component, sections_of, settings_of
+from railwright.component import Component, sections_of, settings_of, unread
 from railwright.schema import Node
 from railwright.settings import (
     Change,
@@ -95,7 +95,11 @@ def start(host: Host, components: Sequence[Component]) -> Run | None:
     if _Reporter not in handlers:
         host.state.callback_handlers.append(_Reporter)  # type: ignore[arg-type]
     for component in components:
-        for setting in settings_of(component, node, seen):
+        settings = settings_of(component, node, seen)
+        if unread(settings):
+            reason = settings[0].persisted.detail
+            logger.error(f"{host.print_prefix}{component.name} could not be read: {reason}")
+        for setting in settings:
             for change in changes(setting, run.allowed):
                 logger.info(f"{host.print_prefix}{change}")
     return run
@@ -104,6 +108,12 @@ def start(host: Host, components: Sequence[Component]) -> Run | None:
 def apply(run: Run, component: Component) -> Generator[StringCommand, None, None]:
     """The body of a component's operation: one command for all that is not right."""
     settings = settings_of(component, run.node, run.seen)
+    if unread(settings):
+        # Nothing is done where it is not known what is there; settle() fails the host.
+        if run.host.state.is_executing:
+            run.failures.append(f"{component.name} could not be read")
+        run.host.noop(f"{component.name} could not be read")
+        return
     actions = list(component.actions(run.node, run.seen, settings))
     if not actions:
         run.host.noop(f"{component.name} is as it should be")
@@ -125,7 +135,10 @@ def announced(run: Run) -> list[tuple[Component, Setting, list[Change]]]:
 def needs_reboot(run: Run) -> bool:
     """Whether a setting waits for a reboot that the inventory allows."""
     return any(
-        setting.effect is Effect.REBOOT and enforces(setting, run.allowed)
+        setting.effect is Effect.REBOOT
+        and enforces(setting, run.allowed)
+        # A reboot brings into force what is persisted, and nothing else.
+        and setting.persisted.standing is not Standing.NOT_APPLICABLE
         for _, setting, _ in announced(run)
     )
 

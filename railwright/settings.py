@@ -183,12 +183,14 @@ def enforces(setting: Setting, allowed: frozenset[Effect]) -> bool:
     """Whether a run brings the desired value into force.
 
     Not where the effect is not allowed, nor where the persisted state cannot be read: what is put
-    in force then could be lost at the next boot without a word.
+    in force then could be lost at the next boot without a word. Nor where another decider wins
+    and the effect would only bring into force what that one says.
     """
     return (
         setting.acts
         and setting.effect in allowed
         and setting.persisted.standing is not Standing.UNREADABLE
+        and (setting.persisted.standing is not Standing.OVERRIDDEN or setting.effect is Effect.LIVE)
         and setting.running.standing in (Standing.WRONG, Standing.ABSENT)
     )
 

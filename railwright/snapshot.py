@@ -56,8 +56,15 @@ class Snapshot(Model):
         return section.stdout
 
     def files(self, name: str) -> list[FileRecord]:
-        """The files that section ``name`` listed. Raises SnapshotError as ``text`` does."""
-        return parse_files(self.text(name), self.marker)
+        """The files that section ``name`` listed.
+
+        Raises SnapshotError as ``text`` does, and where the section failed: no list is not the
+        same as a list of nothing.
+        """
+        text, rc = self.text(name), self.section(name).rc
+        if rc != 0 or text.partition(f"{self.marker} file ")[0].strip():
+            raise SnapshotError(f"section {name!r} of {self.host} is no list of files (exit {rc})")
+        return parse_files(text, self.marker)
 
     @property
     def is_container(self) -> bool:

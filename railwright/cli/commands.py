@@ -84,8 +84,7 @@ def validate(inventory: Path) -> int:
     try:
         site = load_inventory(inventory)
     except SiteError as error:
-        for problem in error.problems:
-            click.echo(str(problem))
+        click.echo(str(error))
         return 1
     click.echo(f"{inventory}: {len(site.nodes)} nodes in {len(site.groups)} groups, all valid")
     return 0

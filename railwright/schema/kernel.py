@@ -8,7 +8,7 @@ from pydantic import Field, StrictInt, StrictStr, field_validator
 
 from railwright.schema.base import Finding, Spec, reject
 
-_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]*$")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _OWNED = {
     "hugepages": "hugepages.pools",
     "hugepagesz": "hugepages.pools",
@@ -75,15 +75,16 @@ class KernelSpec(Spec):
 
 
 def _finding(name: object, value: object) -> Finding | None:
-    if not isinstance(name, str) or not _NAME.match(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         return Finding((str(name),), name, "the name of a kernel argument, such as iommu")
     if name in _OWNED:
         return Finding((name,), value, f"it to be set by {_OWNED[name]}")
     for refused in ((name, str(value)), (name, None)):
         if refused in _REFUSED:
             return Finding((name,), value, _REFUSED[refused])
-    if isinstance(value, str) and not re.match(r"^[A-Za-z0-9_.,:;/@=+-]+$", value):
-        return Finding((name,), value, "letters, digits and .,:;/@=+-")
+    # A semicolon would end GRUB's linux command, and lose all arguments after it.
+    if isinstance(value, str) and not re.fullmatch(r"[A-Za-z0-9_.,:/@=+-]+", value):
+        return Finding((name,), value, "letters, digits and .,:/@=+-")
     if value is True or isinstance(value, str) or (isinstance(value, int) and value is not False):
         return None
     return Finding((name,), value, "text, a whole number, or true for an argument without a value")

@@ -28,9 +28,9 @@ else:
 
 
 def _printable(value: str) -> str:
-    if not value or any(c in "\"'\\#\n" or not c.isprintable() for c in value):
+    if not value or any(c in "\"'\\#" or not (c.isascii() and c.isprintable()) for c in value):
         raise RefusedError(
-            [Finding((), value, "text without quotes, backslash, # and line breaks")]
+            [Finding((), value, "ASCII text without quotes, backslash, # and line breaks")]
         )
     return value
 

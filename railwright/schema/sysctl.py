@@ -1,6 +1,7 @@
 """Kernel parameters under /proc/sys."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, TypeGuard
 
@@ -8,7 +9,7 @@ from pydantic import AfterValidator, Field, StrictInt, StrictStr, field_validato
 
 from railwright.schema.base import Finding, Spec, reject
 
-_KEY = re.compile(r"^[a-z0-9_]+([./][A-Za-z0-9_.:@-]+)+$")
+_KEY = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_:@-]+)+")
 
 RANGES = {
     "fs.protected_regular": (0, 2),
@@ -68,6 +69,14 @@ class SysctlSpec(Spec):
         # Before pydantic looks, so that a wrong type does not hide a wrong number.
         if isinstance(values, Mapping):
             reject([f for key, value in values.items() if (f := _finding(key, value))])
+            spelled = Counter(normal_key(key) for key in values)
+            reject(
+                [
+                    Finding((key,), value, "each key once, however it is spelled")
+                    for key, value in values.items()
+                    if spelled[normal_key(key)] > 1
+                ]
+            )
         return values
 
     @model_validator(mode="after")
@@ -88,15 +97,18 @@ class SysctlSpec(Spec):
 
 
 def _finding(key: object, value: object) -> Finding | None:
-    if not isinstance(key, str) or not _KEY.match(key):
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
         return Finding((str(key),), key, "a key such as net.core.rmem_max")
+    key = normal_key(key)
     if key in OWNED_ELSEWHERE:
         return Finding((key,), value, f"it to be set by {OWNED_ELSEWHERE[key]}")
     bounds = RANGES.get(key) or _CONF_RANGES.get(key.rpartition(".")[2])
     if bounds and not (_is_number(value) and bounds[0] <= value <= bounds[1]) and value is not None:
         return Finding((key,), value, f"a whole number from {bounds[0]} to {bounds[1]}")
-    if isinstance(value, str) and (not value.strip() or not value.isprintable()):
-        return Finding((key,), value, "one line of text, not empty")
+    if isinstance(value, str) and (
+        not value.strip() or not (value.isascii() and value.isprintable())
+    ):
+        return Finding((key,), value, "one line of ASCII text, not empty")
     numbers = value if isinstance(value, list | tuple) else ()
     if value is None or isinstance(value, str) or _is_number(value):
         return None

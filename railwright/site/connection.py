@@ -7,6 +7,14 @@ from paramiko import Transport
 
 from railwright.schema import Node
 
+_KEEPALIVE = {
+    "TCP_KEEPIDLE": 30,
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 60_000,
+}
+"""A lost host is noticed after about a minute: seconds, and for the last milliseconds."""
+
 
 def prompt_transport(sock: Any, **options: Any) -> Transport:
     """A transport that sends at once.
@@ -16,6 +24,11 @@ def prompt_transport(sock: Any, **options: Any) -> Transport:
     """
     if isinstance(sock, socket.socket):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # pyinfra waits for ever: a host that went away without a word must not hold up the others.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE.items():
+            if hasattr(socket, option):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return Transport(sock, **options)
 
 

@@ -281,8 +281,9 @@ def test_validate_tells_all_problems_one_a_line(
     )
     assert main(["validate", str(site)]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert all(line.startswith(str(site)) for line in lines)
+    assert lines[0] == "2 problems in the site, no host was contacted:"
+    assert len(lines) == 3
+    assert all(line.startswith(f"  {site}") for line in lines[1:])
 
 
 def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:

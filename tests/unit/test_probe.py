@@ -207,3 +207,11 @@ def test_the_script_is_clean_sh() -> None:
 def test_what_is_played_back_is_what_was_read(sections: dict[str, RecordedSection]) -> None:
     snapshot = Snapshot(host="gpu1", marker="0a0b-marker", sections=sections)
     assert parse_probe(probe_output(snapshot), host="gpu1") == snapshot
+
+
+@pytest.mark.parametrize(("stdout", "rc"), [("", 127), ("sh: cannot fork\n", 0), ("", 1)])
+def test_no_list_of_files_is_not_a_list_of_no_files(stdout: str, rc: int) -> None:
+    section = RecordedSection(stdout=stdout, rc=rc)
+    snapshot = Snapshot(host="gpu1", marker="m", sections={"x": section})
+    with pytest.raises(SnapshotError, match="is no list of files"):
+        snapshot.files("x")

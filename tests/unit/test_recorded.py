@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -120,10 +121,20 @@ globals().update(inventory(__file__, {"roce": list(HOSTS)}))
 '''
 
 
-def fleet(tmp_path: Path, hosts: dict[str, str | None]) -> Path:
-    """An inventory of fake hosts, each in the recorded state that it is given; None fails."""
+def fleet(
+    tmp_path: Path,
+    hosts: Mapping[str, str | None],
+    others: Mapping[str, Snapshot] | None = None,
+) -> Path:
+    """An inventory of fake hosts, each in the state that it is given; None fails.
+
+    A state is a recorded one, or one of ``others``.
+    """
     scenes = {scene for scene in hosts.values() if scene is not None}
-    answers = {scene: probe_output(snapshot(scene)) for scene in scenes}
+    made = others or {}
+    answers = {
+        scene: probe_output(made[scene] if scene in made else snapshot(scene)) for scene in scenes
+    }
     (tmp_path / "answers.json").write_text(json.dumps(answers))
     (tmp_path / "hosts.json").write_text(json.dumps(hosts))
     (tmp_path / "lab.py").write_text(FLEET)

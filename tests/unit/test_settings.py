@@ -139,3 +139,9 @@ def test_a_setting_that_does_not_act_is_only_reported() -> None:
     asked = setting(ABSENT, SIXTY, acts=False)
     assert changes(asked, LIVE) == []
     assert is_drift(verdict(asked, LIVE))
+
+
+def test_what_is_overridden_is_not_rebooted_for() -> None:
+    overridden = State(standing=Standing.OVERRIDDEN)
+    asked = setting(overridden, ABSENT, effect="reboot")
+    assert not enforces(asked, frozenset({Effect.REBOOT}))

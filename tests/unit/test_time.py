@@ -148,7 +148,7 @@ def test_chrony_is_installed_enabled_and_started() -> None:
     }
     first, *rest = done(seen)
     assert isinstance(first, Run)
-    assert first.command[2:5] == ("apt-get", "install", "-qq")
+    assert first.command[3:6] == ("apt-get", "install", "-qq")
     assert first.command[-1] == "chrony"
     assert rest == [INSTALL, ENABLE, START, RELOAD, WAIT]
 

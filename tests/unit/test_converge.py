@@ -1,0 +1,78 @@
+"""A run on hosts that answer badly: it goes on, does nothing there, and fails in the end."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploys.components import COMPONENTS
+from railwright.component import UNREAD, sections_of, settings_of, unread
+from railwright.converge import unmet
+from railwright.settings import Change
+from railwright.snapshot import Section, Snapshot
+from tests.unit.test_recorded import ROOT, fleet, node, snapshot
+
+__all__ = ["node"]
+
+BAD = {
+    "deadline": Section(stdout="", rc=None, ended="deadline"),
+    "rubbish": Section(stdout="\x07 rubbish = [\n\t} 7 7 7\n", rc=0),
+    "missing": Section(stdout="", stderr="sh: not found", rc=127),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("section", [section.name for section in sections_of(COMPONENTS)])
+def test_no_section_can_break_a_run(kind: str, section: str, node: object) -> None:
+    good = snapshot("converged")
+    seen = good.model_copy(update={"sections": {**good.sections, section: BAD[kind]}})
+    for component in COMPONENTS:
+        settings = settings_of(component, node, seen)  # type: ignore[arg-type]
+        if not unread(settings):
+            list(component.actions(node, seen, settings))  # type: ignore[arg-type]
+
+
+def test_an_unread_component_is_one_setting() -> None:
+    empty = Snapshot(host="gpu001", marker="m", sections={})
+    for component in COMPONENTS:
+        (found,) = settings_of(component, _lab_node(), empty)
+        assert found.key == UNREAD
+        assert found.persisted.detail
+
+
+def _lab_node() -> object:
+    from railwright.site import load_inventory
+
+    return load_inventory(ROOT / "inventories" / "lab.py").nodes["gpu001"]
+
+
+def test_pyinfra_fails_the_host_that_cannot_be_read_and_the_other_goes_on(tmp_path: Path) -> None:
+    good = snapshot("converged")
+    bad = good.model_copy(update={"sections": {**good.sections, "sysctl_files": BAD["deadline"]}})
+    inventory = fleet(tmp_path, {"@fake/gpu001": "converged", "@fake/gpu002": "bad"}, {"bad": bad})
+    done = subprocess.run(
+        [
+            str(Path(sys.executable).parent / "pyinfra"),
+            *("-y", "--json", str(inventory), str(ROOT / "deploys" / "gpu_node.py")),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off"},
+        capture_output=True,
+        text=True,
+    )
+    results = json.loads(done.stdout)["results"]
+    assert done.returncode == 1, done.stderr
+    assert results["failed_hosts"] == ["@fake/gpu002"]
+    assert "sysctl_files" in done.stderr
+
+
+def test_what_did_not_come_true_is_said_in_words() -> None:
+    change = Change(component="sysctl", key="gone", state="running", before=None, after="1")
+    assert unmet([], "gone", [change]) == [
+        "sysctl gone: running absent → 1: cannot be seen any more"
+    ]
+    removed = change.model_copy(update={"after": "absent"})
+    assert unmet([], "gone", [removed]) == []
