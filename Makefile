@@ -47,8 +47,10 @@ lab-ssh:
 demo: setup
 	$(BIN)/python -m tests.lab.demo
 
+# The scenario, and then that its verify fails where a component is idle.
 molecule: setup
 	cd tests && molecule test
+	$(BIN)/python -m pytest -q tests/molecule
 
 test-lab: setup
 	$(BIN)/python -m pytest -q tests/lab
