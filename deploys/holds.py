@@ -24,6 +24,7 @@ from facts.packages import (
     parse_madison,
 )
 from railwright.actions import Action, InstallFile, Run
+from railwright.apt import APT_INSTALL
 from railwright.component import Component
 from railwright.files import FileRecord
 from railwright.ledger import PATH as LEDGER
@@ -259,17 +260,9 @@ def _apt(
         # nothing else may go for it.
         yield Run(
             command=(
-                *(
-                    "env",
-                    "DEBIAN_FRONTEND=noninteractive",
-                    "NEEDRESTART_SUSPEND=1",
-                    "apt-get",
-                    "install",
-                    "-qq",
-                    "-y",
-                ),
+                *APT_INSTALL,
                 *("--allow-downgrades", "--allow-change-held-packages", "--no-remove"),
-                *("-o", "Dpkg::Options::=--force-confold", "-o", "Dpkg::Use-Pty=0"),
+                *("-o", "Dpkg::Options::=--force-confold"),
                 *(f"{p.name}={spec.packages[n]}" for n in wrong for p in packages.installed(n)),
             )
         )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from facts.cmdline import found_in, parse_cmdline
-from facts.kernel import GOVERNORS, SECTIONS, THP, parse_knobs, tuned_option
+from facts.kernel import GOVERNORS, SECTIONS, THP, knobs_of, tuned_option
 from railwright.actions import Action, Run, WriteValue
 from railwright.component import Component
 from railwright.owned import HEADER, OwnedFile, owned_file_action, owned_file_setting
@@ -209,14 +209,14 @@ def _thp_path(key: str) -> str:
 
 
 def _governors(snapshot: Snapshot) -> dict[str, str]:
-    return parse_knobs(snapshot.text("kernel_knobs")).governors
+    return knobs_of(snapshot).governors
 
 
 def _thp_settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     wanted = _thp(node)
     if not wanted:
         return []
-    values = parse_knobs(snapshot.text("kernel_knobs")).thp
+    values = knobs_of(snapshot).thp
     at_boot = _AtBoot(node, snapshot)
     found = []
     for key, desired in wanted.items():

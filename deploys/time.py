@@ -16,6 +16,7 @@ from facts.chrony import (
     units_of,
 )
 from railwright.actions import Action, Run
+from railwright.apt import APT_INSTALL
 from railwright.component import Component
 from railwright.files import FileRecord
 from railwright.owned import HEADER, OwnedFile, owned_file_action, owned_file_setting
@@ -308,16 +309,8 @@ def _install(installer: str | None) -> Run:
         return Run(command=("dnf", "install", "-y", "chrony"))
     return Run(
         command=(
-            *(
-                "env",
-                "DEBIAN_FRONTEND=noninteractive",
-                "NEEDRESTART_SUSPEND=1",
-                "apt-get",
-                "install",
-                "-qq",
-                "-y",
-            ),
-            *("--no-install-recommends", "-o", "Dpkg::Use-Pty=0", "chrony"),
+            *APT_INSTALL,
+            *("--no-install-recommends", "chrony"),
         )
     )
 

@@ -122,20 +122,20 @@ class Kernel(SnapshotFact):
         return KernelState(
             cmdline=parse_cmdline(snapshot.text("cmdline")),
             next_boot=next_boot(snapshot.files("kernel_boot")),
-            knobs=parse_knobs(snapshot.text("kernel_knobs")),
+            knobs=knobs_of(snapshot),
         )
 
 
 def parse_knobs(text: str) -> Knobs:
     """``path:value`` lines; of a choice in brackets the one in force.
 
-    Raises ValueError where none of the choices is in brackets.
+    Raises ValueError where none of the choices is in brackets, and for any other line.
     """
     thp, governors = {}, {}
     for line in text.splitlines():
         path, found, value = line.partition(":")
         if not found:
-            continue
+            raise ValueError(f"expected path:value, got {line[:80]!r}")
         if path.startswith(THP):
             chosen = re.search(r"\[([^\]]+)\]", value)
             if chosen is None:
@@ -144,6 +144,15 @@ def parse_knobs(text: str) -> Knobs:
         elif path.endswith("/scaling_governor"):
             governors[path] = value.strip()
     return Knobs(thp=thp, governors=governors)
+
+
+def knobs_of(snapshot: Snapshot) -> Knobs:
+    """The knobs of a node. Raises ValueError where they could not be read."""
+    text, rc = snapshot.text("kernel_knobs"), snapshot.section("kernel_knobs").rc
+    # grep exits 1 or 2 where a kernel has none of the files.
+    if rc not in (0, 1, 2):
+        raise ValueError(f"the kernel's knobs could not be read (exit {rc})")
+    return parse_knobs(text)
 
 
 class TunedOption(Model):

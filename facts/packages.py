@@ -200,9 +200,10 @@ def packages_of(snapshot: Snapshot) -> Packages:
     text = snapshot.text(PACKAGES.name)
     section = snapshot.section(PACKAGES.name)
     found = parse_packages(text)
-    # dpkg-query exits 1 for a name that it does not know, and 2 where it fails.
-    if found.manager == "dpkg" and section.rc not in (0, 1):
-        raise SnapshotError(f"dpkg-query: {section.stderr or section.rc}")
+    # dpkg-query exits 1 for a name that it does not know, and 2 where it fails; rpm exits with
+    # the number of names that it does not know. A shell that failed knows of no package manager.
+    if section.rc not in (0, 1) and found.manager != "rpm":
+        raise SnapshotError(f"the package manager: {section.stderr or section.rc}")
     return found
 
 

@@ -115,11 +115,19 @@ def read_sysctl(snapshot: Snapshot) -> SysctlState:
         unreadable=unreadable,
         complaints=values.stderr,
         files=files,
-        modules=frozenset(snapshot.text("sysctl_modules").split()),
+        modules=_loaded(snapshot),
         failed=units.get("systemd-sysctl.service", {}).get("ActiveState") == "failed",
         refusals=tuple(parse_refusals(snapshot.text("sysctl_refusals"))),
         tuned=(profile.strip() or "unknown profile") if runs_tuned else None,
     )
+
+
+def _loaded(snapshot: Snapshot) -> frozenset[str]:
+    """The loaded modules. Raises ValueError where they could not be listed."""
+    names = snapshot.text("sysctl_modules").splitlines()
+    if snapshot.section("sysctl_modules").rc != 0 or any(len(name.split()) != 1 for name in names):
+        raise ValueError("the loaded modules could not be listed")
+    return frozenset(names)
 
 
 def parse_values(text: str) -> dict[str, Value]:

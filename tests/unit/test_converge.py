@@ -76,3 +76,13 @@ def test_what_did_not_come_true_is_said_in_words() -> None:
     ]
     removed = change.model_copy(update={"after": "absent"})
     assert unmet([], "gone", [removed]) == []
+
+
+@pytest.mark.parametrize("rc", [2, 126, 127])
+def test_a_package_manager_that_cannot_be_asked_is_not_one_that_is_not_there(rc: int) -> None:
+    good = snapshot("converged")
+    failed = Section(stdout="", stderr="sh: cannot fork", rc=rc)
+    seen = good.model_copy(update={"sections": {**good.sections, "packages": failed}})
+    (holds,) = (component for component in COMPONENTS if component.name == "holds")
+    settings = settings_of(holds, _lab_node(), seen)  # type: ignore[arg-type]
+    assert unread(settings)
