@@ -115,7 +115,8 @@ def read_sysctl(snapshot: Snapshot) -> SysctlState:
         unreadable=unreadable,
         complaints=values.stderr,
         files=files,
-        modules=_loaded(snapshot),
+        # A container loads none, and may not see its host's.
+        modules=frozenset() if snapshot.is_container else _loaded(snapshot),
         failed=units.get("systemd-sysctl.service", {}).get("ActiveState") == "failed",
         refusals=tuple(parse_refusals(snapshot.text("sysctl_refusals"))),
         tuned=(profile.strip() or "unknown profile") if runs_tuned else None,
