@@ -18,6 +18,7 @@ from facts.hugepages import (
     parse_memory,
     unit_requests,
 )
+from facts.units import read_units
 from railwright.actions import Action, RemoveFile, Run, RunScript
 from railwright.component import Component
 from railwright.files import FileRecord
@@ -237,11 +238,12 @@ def _unit(
 
 
 def _started(snapshot: Snapshot, pools: list[Setting]) -> State:
-    section = snapshot.section("hugepages_unit")
-    state = snapshot.facts("hugepages_unit").get("ActiveState")
-    if section.rc != 0 or state is None:
-        detail = section.stderr or "systemctl show says nothing of it"
-        return State(standing=Standing.UNREADABLE, detail=detail)
+    try:
+        state = read_units(snapshot, "hugepages_unit")[UNIT].active
+    except ValueError as error:
+        return State(standing=Standing.UNREADABLE, detail=str(error))
+    except KeyError:
+        return State(standing=Standing.UNREADABLE, detail=f"systemctl show says nothing of {UNIT}")
     if state == "active":
         return State(standing=Standing.RIGHT, value=state)
     short = [pool.key for pool in pools if pool.running.standing is Standing.WRONG]

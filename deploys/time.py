@@ -10,11 +10,11 @@ from facts.chrony import (
     INSTALLED,
     RIVALS,
     SECTIONS,
-    Unit,
+    UNITS,
     sources_of,
     tracking_of,
-    units_of,
 )
+from facts.units import Unit, read_units
 from railwright.actions import Action, Run
 from railwright.apt import APT_INSTALL
 from railwright.component import Component
@@ -152,7 +152,7 @@ def _running_sources(snapshot: Snapshot) -> dict[str, int] | State:
     try:
         error = tracking_of(snapshot).error
         if error in ("no_daemon", "not_installed"):
-            masked = any(unit.masked for unit in units_of(snapshot).values())
+            masked = any(unit.masked for unit in read_units(snapshot, UNITS.name).values())
             return State(
                 standing=Standing.LATE if masked else Standing.ABSENT,
                 detail="chronyd does not answer",
@@ -174,7 +174,7 @@ def _running_source(address: str, desired: str, running: dict[str, int] | State)
 
 def _units(snapshot: Snapshot) -> list[Setting]:
     try:
-        units = units_of(snapshot)
+        units = read_units(snapshot, UNITS.name)
     except ValueError as error:
         unread = State(standing=Standing.UNREADABLE, detail=str(error))
         return [_service_setting(unread, unread)]

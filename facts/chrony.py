@@ -8,6 +8,7 @@ import re
 from typing import ClassVar, Literal
 
 from facts.probe import Section, SnapshotFact
+from facts.units import Unit, read_units
 from railwright.model import Model
 from railwright.snapshot import Snapshot, SnapshotError
 
@@ -75,16 +76,6 @@ class Source(Model):
     address: str
     state: str
     reach: int
-
-
-class Unit(Model):
-    """What systemd says of one unit: ``file_state`` is that of ``systemctl is-enabled``."""
-
-    name: str
-    loaded: bool
-    masked: bool
-    active: str
-    file_state: str
 
 
 class Chrony(Model):
@@ -182,25 +173,6 @@ def parse_sources(text: str) -> list[Source]:
     return found
 
 
-def parse_units(text: str) -> dict[str, Unit]:
-    """Read ``systemctl show`` of several units, by their Id. Raises ValueError."""
-    found = {}
-    for block in re.split(r"\n\s*\n", text.strip()):
-        fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
-        try:
-            unit = Unit(
-                name=fields["Id"],
-                loaded=fields["LoadState"] in ("loaded", "masked"),
-                masked=fields["LoadState"] == "masked",
-                active=fields["ActiveState"],
-                file_state=fields["UnitFileState"],
-            )
-        except KeyError as missing:
-            raise ValueError(f"systemctl show without {missing}: {block[:80]!r}") from None
-        found[unit.name] = unit
-    return found
-
-
 def tracking_of(snapshot: Snapshot) -> Tracking:
     """Raises ValueError where the section cannot be read."""
     text = snapshot.text(TRACKING.name)
@@ -217,15 +189,6 @@ def sources_of(snapshot: Snapshot) -> list[Source]:
     return parse_sources(text)
 
 
-def units_of(snapshot: Snapshot) -> dict[str, Unit]:
-    """Raises ValueError where systemd did not answer."""
-    text = snapshot.text(UNITS.name)
-    if not text.strip():
-        reason = " ".join(snapshot.section(UNITS.name).stderr.split()) or "no output"
-        raise SnapshotError(f"systemctl show: {reason}")
-    return parse_units(text)
-
-
 class ChronyFact(SnapshotFact):
     """chrony on a host: ``pyinfra INVENTORY fact facts.chrony.ChronyFact``."""
 
@@ -237,5 +200,5 @@ class ChronyFact(SnapshotFact):
             installed="installed" in snapshot.facts(INSTALLED.name),
             tracking=tracking,
             sources=[] if tracking.error else sources_of(snapshot),
-            units=units_of(snapshot),
+            units=read_units(snapshot, UNITS.name),
         )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from facts.probe import Section, SnapshotFact
+from facts.units import unit_blocks
 from railwright.model import Model
 from railwright.rlimits import LIMIT_NAMES, PROC_ROWS, UNLIMITED, LimitName, Pair
 from railwright.snapshot import Snapshot
@@ -267,9 +268,4 @@ def _answer(snapshot: Snapshot, name: str) -> list[dict[str, str]]:
     section = snapshot.section(name)
     if section.rc != 0:
         raise ValueError(f"systemctl failed: {section.stderr or f'exit {section.rc}'}")
-    blocks = []
-    for part in text.split("\n\n"):
-        lines = [line for line in part.splitlines() if re.match(r"[A-Za-z]+=", line)]
-        if lines:
-            blocks.append(dict(line.split("=", 1) for line in lines))
-    return blocks
+    return unit_blocks(text)

@@ -6,6 +6,7 @@ from typing import ClassVar
 from pydantic import computed_field
 
 from facts.probe import Section, SnapshotFact
+from facts.units import parse_units
 from railwright.model import Model
 from railwright.resolve.sysctl import Decision, SysctlFiles, decide, read_sysctl_files
 from railwright.snapshot import Snapshot
@@ -101,6 +102,7 @@ def read_sysctl(snapshot: Snapshot) -> SysctlState:
     records = snapshot.files("sysctl_files")
     files = read_sysctl_files(record for record in records if record.path.endswith(".conf"))
     units = parse_units(snapshot.text("sysctl_units"))
+    applier = units.get("systemd-sysctl.service")
     values = snapshot.section("sysctl_values")
     found: dict[str, Value] = {}
     unreadable = None
@@ -109,7 +111,8 @@ def read_sysctl(snapshot: Snapshot) -> SysctlState:
     except ValueError as error:
         unreadable = f"{error}; {values.stderr}" if values.stderr else str(error)
     profile = next((r.content for r in records if r.path == TUNED_PROFILE and r.content), "")
-    runs_tuned = units.get("tuned.service", {}).get("ActiveState") == "active"
+    tuned = units.get("tuned.service")
+    runs_tuned = tuned is not None and tuned.active == "active"
     return SysctlState(
         values=found,
         unreadable=unreadable,
@@ -117,7 +120,7 @@ def read_sysctl(snapshot: Snapshot) -> SysctlState:
         files=files,
         # A container loads none, and may not see its host's.
         modules=frozenset() if snapshot.is_container else _loaded(snapshot),
-        failed=units.get("systemd-sysctl.service", {}).get("ActiveState") == "failed",
+        failed=applier is not None and applier.active == "failed",
         refusals=tuple(parse_refusals(snapshot.text("sysctl_refusals"))),
         tuned=(profile.strip() or "unknown profile") if runs_tuned else None,
     )
@@ -154,16 +157,6 @@ def _value(text: str) -> Value:
         return text
     numbers = tuple(map(int, words))
     return numbers if len(numbers) > 1 else numbers[0]
-
-
-def parse_units(text: str) -> dict[str, dict[str, str]]:
-    """Read ``systemctl show`` of several units: the properties of each by its name."""
-    units = {}
-    for block in text.split("\n\n"):
-        properties = dict(line.split("=", 1) for line in block.split("\n") if "=" in line)
-        if "Id" in properties:
-            units[properties["Id"]] = properties
-    return units
 
 
 def parse_refusals(text: str) -> list[Refusal]:

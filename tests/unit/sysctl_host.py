@@ -9,6 +9,7 @@ from railwright.owned import HEADER
 from railwright.schema import KernelSpec, ModulesSpec, Node, SysctlSpec
 from railwright.settings import Effect, Setting, Verdict, verdict
 from railwright.snapshot import Section, Snapshot
+from tests.unit.units import unit
 
 MARKER = "m-0"
 HEALTHY = {
@@ -46,7 +47,7 @@ def snapshot(
         ),
         "sysctl_values": Section(stdout=output, rc=0),
         "sysctl_modules": Section(stdout=modules, rc=0),
-        "sysctl_units": Section(stdout="Id=systemd-sysctl.service\nActiveState=active\n", rc=0),
+        "sysctl_units": Section(stdout=unit("systemd-sysctl.service"), rc=0),
         "sysctl_refusals": Section(stdout="", rc=0),
     }
     return Snapshot(host="n1", marker=MARKER, sections={**sections, **more})

@@ -11,7 +11,6 @@ from facts.chrony import (
     Tracking,
     parse_sources,
     parse_tracking,
-    parse_units,
 )
 from railwright.snapshot import Section, Snapshot
 
@@ -158,20 +157,6 @@ def test_sources() -> None:
         parse_sources("506 Cannot talk to daemon\n")
     with pytest.raises(ValueError, match="expected a line"):
         parse_sources("^,*,10.0.2.2,5,6,9,39,0.0,0.0,0.0\n")
-
-
-def test_units() -> None:
-    found = parse_units(
-        "Id=chrony.service\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
-        "DropInPaths=\n\n"
-        "Id=ntp.service\nLoadState=masked\nActiveState=inactive\nUnitFileState=masked\n\n"
-        "Id=ntpsec.service\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n"
-    )
-    assert found["chrony.service"].file_state == "enabled"
-    assert (found["ntp.service"].loaded, found["ntp.service"].masked) == (True, True)
-    assert not found["ntpsec.service"].loaded
-    with pytest.raises(ValueError, match="LoadState"):
-        parse_units("Id=chrony.service\n")
 
 
 def test_the_fact_reads_its_sections() -> None:

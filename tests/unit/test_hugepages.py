@@ -14,6 +14,7 @@ from railwright.files import FileRecord
 from railwright.schema import EffectsSpec, HugepagePool, HugepagesSpec, Node
 from railwright.settings import Effect, Setting, Standing, Verdict, changes, verdict
 from railwright.snapshot import Section, Snapshot
+from tests.unit.units import unit
 
 MARKER = "m-0"
 LIVE = frozenset({Effect.LIVE, Effect.NEW_PROCESSES})
@@ -77,7 +78,7 @@ def host(
             "identity": Section(stdout=identity, rc=0),
             "hugepages": Section(stdout="\n".join(lines) + "\n", rc=0),
             "hugepages_files": Section(stdout=records, rc=0),
-            "hugepages_unit": Section(stdout=f"Id={UNIT}\nActiveState={state}\n", rc=0),
+            "hugepages_unit": Section(stdout=unit(UNIT, active=state), rc=0),
         },
     )
 
@@ -297,7 +298,7 @@ def test_a_unit_whose_state_cannot_be_read_is_not_ok() -> None:
     )
     setting = found(asked, snapshot)[START]
     assert verdict(setting, LIVE) is Verdict.UNREADABLE
-    assert setting.running.detail == "Failed to connect to bus"
+    assert setting.running.detail == "systemctl show: Failed to connect to bus"
 
 
 def test_the_unit_goes_when_no_pool_needs_it() -> None:

@@ -13,6 +13,7 @@ from railwright.schema import EffectsSpec
 from railwright.settings import Effect, Standing, Verdict, changes, verdict
 from railwright.snapshot import Section
 from tests.unit.sysctl_host import LIVE, MARKER, RMEM_MAX, done, node, of, ours, snapshot, verdicts
+from tests.unit.units import unit
 
 
 def test_where_nothing_is_asked_for_there_is_nothing() -> None:
@@ -140,7 +141,7 @@ def test_the_other_of_an_exclusive_pair_overrides() -> None:
 
 def test_tuned_is_named_where_it_holds_another_value() -> None:
     asked = node(vm__swappiness=10)
-    units = Section(stdout="Id=tuned.service\nActiveState=active\n", rc=0)
+    units = Section(stdout=unit("tuned.service"), rc=0)
     files = {**ours("vm.swappiness = 10"), "/etc/tuned/active_profile": "hpc-compute\n"}
     found = of("vm.swappiness", asked, snapshot(files, sysctl_units=units))
     assert verdict(found, LIVE) is Verdict.NOT_RUNNING

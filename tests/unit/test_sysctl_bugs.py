@@ -8,6 +8,7 @@ from railwright.owned import HEADER
 from railwright.settings import Standing, Verdict, verdict
 from railwright.snapshot import Section
 from tests.unit.sysctl_host import LIVE, done, node, of, ours, snapshot, verdicts
+from tests.unit.units import unit
 
 
 @pytest.mark.parametrize("mask", ["1", "2", "3"])
@@ -60,7 +61,7 @@ def test_row_34_bad_lines_are_reported_and_foreign_files_left() -> None:
     refused = Section(
         stdout="Couldn't write '1024' to 'vm/mmap_rnd_bits': Invalid argument\n", rc=0
     )
-    failed = Section(stdout="Id=systemd-sysctl.service\nActiveState=failed\n", rc=0)
+    failed = Section(stdout=unit("systemd-sysctl.service", active="failed"), rc=0)
     seen = snapshot(
         {**ours(f"{key} = 0"), **conf},
         {key: "0"},

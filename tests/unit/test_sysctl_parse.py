@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts.sysctl import parse_refusals, parse_units, parse_values
+from facts.sysctl import parse_refusals, parse_values
 
 CENTOS = """\
 dev.cdrom.autoclose = 1
@@ -120,9 +120,3 @@ def test_refusals_are_read_and_missing_keys_are_none() -> None:
         ("vm.mmap_rnd_bits", "1024", "Invalid argument"),
         ("net.ipv4.conf.eth0/1.x", "5", "Invalid argument"),
     ]
-
-
-def test_units_are_told_apart_by_name() -> None:
-    found = parse_units("Result=success\nId=a.service\nActiveState=active\n\nId=b.service\nX=y=z\n")
-    assert found["a.service"]["ActiveState"] == "active"
-    assert found["b.service"]["X"] == "y=z"

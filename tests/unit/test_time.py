@@ -10,6 +10,7 @@ from railwright.schema import EffectsSpec, Node
 from railwright.schema.time import TimeSource, TimeSpec
 from railwright.settings import Effect, Setting, Standing, Verdict, changes, verdict
 from railwright.snapshot import Section, Snapshot
+from tests.unit.units import unit
 
 MARKER = "m-0"
 MAIN = "/etc/chrony/chrony.conf"
@@ -31,10 +32,6 @@ WAIT = Run(command=("sh", "-c", "chronyc -n waitsync 15 0.01 0 1 >/dev/null || :
 ENABLE = Run(command=("systemctl", "enable", "chrony.service"))
 START = Run(command=("systemctl", "start", "chrony.service"))
 INSTALL = InstallFile(path=SOURCES_FILE, content=f"{HEADER}{SOURCE}\n")
-
-
-def unit(name: str, active: str = "active", file: str = "enabled", load: str = "loaded") -> str:
-    return f"Id={name}\nLoadState={load}\nActiveState={active}\nUnitFileState={file}\n"
 
 
 def ok(stdout: str) -> Section:
