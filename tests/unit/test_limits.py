@@ -268,6 +268,12 @@ def test_a_service_is_restarted_after_the_manager_has_the_new_default() -> None:
     assert ran == ["daemon-reexec", "restart"]
 
 
+def test_a_service_is_not_restarted_while_the_manager_has_the_old_default() -> None:
+    host = Host(units=unit())
+    desired = node(Effect.SERVICE, memlock="1GiB", services={"slurmd.service"})
+    assert [action for action in acts(desired, host) if isinstance(action, Run)] == []
+
+
 def test_a_drop_in_of_a_unit_overrides() -> None:
     host = healthy(units=unit(own="LimitMEMLOCK=64M"))
     desired = node(Effect.SERVICE, memlock="unlimited", services={"slurmd.service"})

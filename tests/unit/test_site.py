@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -191,11 +192,19 @@ def test_a_container_is_not_reached_by_ssh() -> None:
     assert set(host_data(Node(name="@podman/x"))) == {"node"}
 
 
-def test_nagle_is_off() -> None:
+def test_nagle_is_off_and_a_host_that_went_away_is_noticed_within_two_minutes() -> None:
     server = socket.create_server(("127.0.0.1", 0))
     with server, socket.create_connection(server.getsockname()) as client:
         transport = prompt_transport(client)
-        assert client.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        asked = partial(client.getsockopt, socket.IPPROTO_TCP)
+        assert asked(socket.TCP_NODELAY)
+        assert client.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        silence = asked(socket.TCP_KEEPIDLE) + asked(socket.TCP_KEEPINTVL) * asked(
+            socket.TCP_KEEPCNT
+        )
+        assert silence <= 120
+        # What was sent and is not acknowledged keeps keepalive from asking.
+        assert 0 < asked(socket.TCP_USER_TIMEOUT) <= 120_000
         transport.close()
 
 
