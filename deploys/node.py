@@ -9,9 +9,11 @@ from pyinfra.api.operation import OperationMeta, operation
 from pyinfra.api.state import State
 from pyinfra.operations import server
 
+from railwright.actions import render
 from railwright.component import Component
-from railwright.converge import Run, announced, apply, needs_reboot, prove, start
-from railwright.settings import Change
+from railwright.converge import Run, announced, apply, prove, reboots_for, start
+from railwright.reboots import note
+from railwright.settings import Change, Setting
 
 Item = TypeVar("Item")
 
@@ -28,14 +30,15 @@ def converge(host: Host, components: Sequence[Component]) -> None:
     done: list[OperationMeta] = []
     for component in _loop(host, components):
         done.append(act(run=run, component=component, name=component.name, _ignore_errors=True))
-    if needs_reboot(run):
+    reason = reboots_for(run)
+
+    def whole() -> bool:
         # Never into what could not be written whole.
-        server.reboot(
-            name="reboot",
-            delay=30,
-            _ignore_errors=True,
-            _if=lambda: all(operation.did_succeed() for operation in done),
-        )
+        return all(operation.did_succeed() for operation in done)
+
+    if reason:
+        remember(run=run, reason=reason, name="note what the reboot is for", _if=whole)
+        server.reboot(name="reboot", delay=30, _ignore_errors=True, _if=whole)
         outdate(run=run, name="look again after the reboot")
     for component, setting, expected in _loop(host, announced(run)):
         if expected:
@@ -67,6 +70,12 @@ def confirm(
 ) -> Generator[FunctionCommand, None, None]:
     """Look whether a setting became what was announced."""
     yield prove(run, component, key, expected)
+
+
+@operation()
+def remember(run: Run, reason: list[Setting]) -> Generator[StringCommand, None, None]:
+    """Write down what a reboot is made for: it is not made for that again."""
+    yield StringCommand(render([note(reason, run.seen)]))
 
 
 @operation()

@@ -14,6 +14,7 @@ from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 
 from railwright.model import Model
+from railwright.reboots import PATH, SECTION
 from railwright.schema import Node
 from railwright.schema.base import module_name
 from railwright.snapshot import FORMAT, Snapshot, SnapshotError, parse_probe
@@ -74,8 +75,12 @@ true
 )
 
 
+REBOOT_LEDGER = Section(name=SECTION, script=f"files {PATH}")
+
+
 def script(sections: Iterable[Section], focus: Focus) -> str:
-    """The probe over ``sections`` (the identity of the node always comes first)."""
+    """The probe over ``sections`` (who the node is, and what it was
+    rebooted for, always come first)."""
     parts = [
         _PRELUDE,
         f"RW_MODULES={shlex.quote(' '.join(focus.modules))}",
@@ -83,7 +88,7 @@ def script(sections: Iterable[Section], focus: Focus) -> str:
         f"RW_SERVICES={shlex.quote(' '.join(focus.services))}",
     ]
     calls = [f'printf "railwright-probe %s %s\\n" {FORMAT} "$N"']
-    for section in (IDENTITY, *sections):
+    for section in (IDENTITY, REBOOT_LEDGER, *sections):
         parts.append(f"s_{section.name}() {{\n{section.script.strip()}\n}}")
         calls.append(f"section {section.name} {section.deadline_s} {section.cap_bytes}")
     calls.append('printf "\\n%s done\\n" "$N"')

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from facts.probe import Section
 from railwright.actions import Action
+from railwright.reboots import after_reboot
 from railwright.schema import Node
 from railwright.settings import Setting, Standing, State
 from railwright.snapshot import Snapshot
@@ -52,7 +53,7 @@ def settings_of(component: Component, node: Node, snapshot: Snapshot) -> list[Se
                 running=unreadable,
             )
         ]
-    return sorted(found, key=lambda setting: setting.key)
+    return sorted(after_reboot(found, snapshot), key=lambda setting: setting.key)
 
 
 def unread(settings: list[Setting]) -> bool:

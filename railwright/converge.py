@@ -132,15 +132,16 @@ def announced(run: Run) -> list[tuple[Component, Setting, list[Change]]]:
     ]
 
 
-def needs_reboot(run: Run) -> bool:
-    """Whether a setting waits for a reboot that the inventory allows."""
-    return any(
-        setting.effect is Effect.REBOOT
+def reboots_for(run: Run) -> list[Setting]:
+    """The settings that wait for a reboot that the inventory allows."""
+    return [
+        setting
+        for _, setting, _ in announced(run)
+        if setting.effect is Effect.REBOOT
         and enforces(setting, run.allowed)
         # A reboot brings into force what is persisted, and nothing else.
         and setting.persisted.standing is not Standing.NOT_APPLICABLE
-        for _, setting, _ in announced(run)
-    )
+    ]
 
 
 def prove(run: Run, component: Component, key: str, expected: list[Change]) -> FunctionCommand:

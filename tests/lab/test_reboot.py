@@ -1,5 +1,6 @@
 """A reboot that the inventory allows: one run asks for an argument, boots it and proves it."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,12 @@ def test_run_does_what_was_announced_and_nothing_else(rebooted: Rebooted) -> Non
 def test_run_reboots_only_where_that_is_allowed(rebooted: Rebooted) -> None:
     assert rebooted.boots_after["gpu002"] != rebooted.boots_before["gpu002"]
     assert rebooted.boots_after["gpu001"] == rebooted.boots_before["gpu001"]
+
+
+def test_the_node_remembers_what_it_was_rebooted_for(rebooted: Rebooted, lab: Lab) -> None:
+    last = json.loads(lab.run("gpu002", "cat /var/lib/railwright/reboot.json").stdout)
+    assert last["boot_id"] == rebooted.boots_before["gpu002"]
+    assert last["wanted"]["kernel argument split_lock_detect"] == ARGUMENT
 
 
 def test_no_drift_after_the_reboot_of_the_run(rebooted: Rebooted) -> None:

@@ -1,0 +1,110 @@
+"""A node is not rebooted twice for what a reboot does not bring."""
+
+from typing import cast
+
+import pytest
+from pyinfra.api.host import Host
+
+from deploys.components import COMPONENTS
+from railwright.component import settings_of
+from railwright.converge import Run, reboots_for
+from railwright.reboots import PATH, SECTION, note, read_reboot
+from railwright.schema import Effect, EffectsSpec, Node
+from railwright.settings import Setting, Verdict, verdict
+from railwright.site import load_inventory
+from railwright.snapshot import Section, Snapshot
+from tests.unit.test_recorded import ROOT, snapshot
+
+BARE = "BOOT_IMAGE=/boot/vmlinuz-6.1.0-57-amd64 root=UUID=41745f75 ro quiet\n"
+
+
+def pending() -> Snapshot:
+    """The recorded node that is converged, but booted without our arguments."""
+    seen = snapshot("converged")
+    cmdline = Section(stdout=BARE, rc=0)
+    return seen.model_copy(update={"sections": {**seen.sections, "cmdline": cmdline}})
+
+
+MARKER = pending().marker
+
+
+def rebootable() -> Node:
+    node = load_inventory(ROOT / "inventories" / "lab.py").nodes["gpu001"]
+    allowed = EffectsSpec(allow=frozenset({*node.effects.allow, Effect.REBOOT}))
+    return node.model_copy(update={"effects": allowed})
+
+
+def run(seen: Snapshot, node: Node | None = None) -> Run:
+    # No host is asked anything by what is tested here.
+    return Run(host=cast("Host", None), node=node or rebootable(), components=COMPONENTS, seen=seen)
+
+
+def with_ledger(content: str | None, boot_id: str | None = None) -> Snapshot:
+    """The recorded node that waits for a reboot, with a ledger, in this or another boot."""
+    seen = pending()
+    text = ""
+    if content is not None:
+        head = f"\n{MARKER} file file 644 root 1 {len(content)} {PATH}\n"
+        text = f"{head}{MARKER} content\n{content}\n"
+    sections = {**seen.sections, SECTION: Section(stdout=text, rc=0)}
+    if boot_id is not None:
+        identity = seen.sections["identity"]
+        old = seen.facts("identity")["boot_id"]
+        sections["identity"] = identity.model_copy(
+            update={"stdout": identity.stdout.replace(old, boot_id)}
+        )
+    return seen.model_copy(update={"sections": sections})
+
+
+def noted(settings: list[Setting]) -> str:
+    return note(settings, pending()).content
+
+
+def test_a_node_is_rebooted_for_what_waits_for_it() -> None:
+    waiting = reboots_for(run(pending()))
+    assert len(waiting) == 5
+    assert {setting.key.split(" ")[0] for setting in waiting} == {"argument"}
+    assert reboots_for(run(with_ledger(None))) == waiting
+
+
+def test_a_reboot_that_was_noted_and_not_made_is_still_made() -> None:
+    waiting = reboots_for(run(pending()))
+    assert reboots_for(run(with_ledger(noted(waiting)))) == waiting
+
+
+def test_no_second_reboot_for_what_the_first_did_not_bring() -> None:
+    waiting = reboots_for(run(pending()))
+    seen = with_ledger(noted(waiting[:4]), boot_id="another-boot")
+    assert reboots_for(run(seen)) == waiting[4:]
+    in_vain = with_ledger(noted(waiting), boot_id="another-boot")
+    assert reboots_for(run(in_vain)) == []
+    (kernel,) = (component for component in COMPONENTS if component.name == "kernel")
+    node = rebootable()
+    told = [s for s in settings_of(kernel, node, in_vain) if s.key in {w.key for w in waiting}]
+    assert {verdict(setting, node.effects.allow) for setting in told} == {Verdict.DEGRADED}
+    assert all("rebooted the node for it once" in str(setting.running.detail) for setting in told)
+    assert all(PATH in str(setting.remedy) for setting in told)
+
+
+def test_what_is_asked_anew_is_rebooted_for() -> None:
+    waiting = reboots_for(run(pending()))
+    others = [one.model_copy(update={"desired": "something else"}) for one in waiting]
+    seen = with_ledger(noted(others), boot_id="another-boot")
+    assert reboots_for(run(seen)) == waiting
+
+
+def test_a_ledger_that_cannot_be_read_keeps_the_node_up() -> None:
+    seen = with_ledger("not json\n", boot_id="another-boot")
+    assert reboots_for(run(seen)) == []
+    with pytest.raises(ValueError, match=PATH):
+        read_reboot(seen)
+
+
+def test_the_ledger_says_what_it_was_told() -> None:
+    waiting = reboots_for(run(pending()))
+    action = note(waiting, pending())
+    assert action.path == PATH
+    last = read_reboot(with_ledger(action.content))
+    assert last is not None
+    assert last.wanted == {f"kernel {one.key}": one.desired for one in waiting}
+    assert last.boot_id == pending().facts("identity")["boot_id"]
