@@ -20,6 +20,7 @@ from railwright.resolve.sysctl import (
 )
 from railwright.schema import Effect, Node
 from railwright.schema.base import module_name
+from railwright.schema.fabric import fabric_kind
 from railwright.settings import Setting, Standing, State, enforces
 from railwright.snapshot import Snapshot
 
@@ -136,7 +137,7 @@ def _key_setting(
         running=running,
         effect=Effect.REBOOT if locked else Effect.LIVE,
         remedy=remedy,
-        why=reason(node.fabric, key, node.sysctl.values.get(key)),
+        why=reason(fabric_kind(node.fabric), key, node.sysctl.values.get(key)),
     )
 
 

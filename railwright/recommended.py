@@ -6,7 +6,7 @@ is set to null is left alone.
 
 from railwright.model import Model
 from railwright.schema import KernelSpec, LimitsSpec, Overlay, SysctlSpec
-from railwright.schema.node import Fabric
+from railwright.schema.fabric import FabricKind
 from railwright.schema.sysctl import SysctlValue
 
 
@@ -183,13 +183,13 @@ INFINIBAND = (
     ),
 )
 
-SYSCTLS: dict[Fabric, tuple[Recommendation, ...]] = {
+SYSCTLS: dict[FabricKind, tuple[Recommendation, ...]] = {
     "roce": COMMON + ROCE,
     "infiniband": COMMON + INFINIBAND,
 }
 
 
-def recommended(fabric: Fabric) -> Overlay:
+def recommended(fabric: FabricKind) -> Overlay:
     """The lowest layer of a node on ``fabric``.
 
     Beside the sysctls: unlimited locked memory, without which RDMA registration fails
@@ -204,7 +204,7 @@ def recommended(fabric: Fabric) -> Overlay:
     )
 
 
-def reason(fabric: Fabric | None, key: str, value: object) -> str | None:
+def reason(fabric: FabricKind | None, key: str, value: object) -> str | None:
     """Why the sysctl ``key`` has ``value``, where that is what railwright recommends."""
     for entry in SYSCTLS[fabric] if fabric else ():
         if entry.key == key and entry.value == value:

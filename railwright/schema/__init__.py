@@ -1,12 +1,14 @@
 """What a site may say about its nodes."""
 
 from railwright.schema.base import Spec
+from railwright.schema.fabric import InfinibandFabric, Opensm, RoceFabric, RoceQos
 from railwright.schema.holds import HoldsSpec
 from railwright.schema.hugepages import HugepagePool, HugepagesSpec
 from railwright.schema.kernel import KernelSpec, ThpSpec
 from railwright.schema.limits import LimitsSpec
 from railwright.schema.modules import ModulesSpec
 from railwright.schema.node import EffectsSpec, Node, Overlay, SshSpec
+from railwright.schema.rails import Rail, RailPlan, RailsSpec
 from railwright.schema.sysctl import SysctlSpec
 from railwright.schema.time import TimeSource, TimeSpec
 from railwright.settings import Effect
@@ -17,11 +19,18 @@ __all__ = [
     "HoldsSpec",
     "HugepagePool",
     "HugepagesSpec",
+    "InfinibandFabric",
     "KernelSpec",
     "LimitsSpec",
     "ModulesSpec",
     "Node",
+    "Opensm",
     "Overlay",
+    "Rail",
+    "RailPlan",
+    "RailsSpec",
+    "RoceFabric",
+    "RoceQos",
     "Spec",
     "SshSpec",
     "SysctlSpec",

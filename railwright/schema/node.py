@@ -1,15 +1,18 @@
 """A node: who it is, how it is reached, and what it must be."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from railwright.schema.base import Spec, word
+from railwright.schema.base import Spec, reject, word
+from railwright.schema.consistency import fabric_findings
+from railwright.schema.fabric import Fabric
 from railwright.schema.holds import HoldsSpec
 from railwright.schema.hugepages import HugepagesSpec
 from railwright.schema.kernel import KernelSpec
 from railwright.schema.limits import LimitsSpec
 from railwright.schema.modules import ModulesSpec
+from railwright.schema.rails import RailsSpec
 from railwright.schema.sysctl import SysctlSpec
 from railwright.schema.time import TimeSpec
 from railwright.settings import Effect
@@ -21,8 +24,6 @@ else:
         r"@?[A-Za-z0-9]([A-Za-z0-9._/-]{0,250}[A-Za-z0-9])?",
         "a host name of letters, digits, - and .",
     )
-
-Fabric = Literal["roce", "infiniband"]
 
 
 class SshSpec(Spec):
@@ -52,8 +53,10 @@ class Overlay(Spec):
     """What a group or a host says about its nodes; what it does not say is left to others."""
 
     fabric: Fabric | None = Field(
-        default=None, description="Picks the recommended defaults; null picks none."
+        default=None,
+        description="What the rails form, and with it the recommended defaults; null has none.",
     )
+    rails: RailsSpec = Field(default=RailsSpec(), description="The NICs of the fabric.")
     ssh: SshSpec = Field(default=SshSpec(), description="How a node is reached.")
     effects: EffectsSpec = Field(default=EffectsSpec(), description="What a run may do.")
     sysctl: SysctlSpec = Field(default=SysctlSpec(), description="Kernel parameters.")
@@ -70,3 +73,8 @@ class Node(Overlay):
 
     name: HostName = Field(description="Name, unique in the site.")
     groups: tuple[str, ...] = Field(default=(), description="Groups it is in, lowest first.")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Node":
+        reject(fabric_findings(self.fabric, self.rails, self.sysctl))
+        return self

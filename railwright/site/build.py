@@ -1,14 +1,17 @@
 """From what a site's files say to validated nodes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 from pydantic import TypeAdapter, ValidationError
 
+from railwright.rails import PlanError, planned
 from railwright.recommended import recommended
 from railwright.schema import Node, Overlay, Spec
+from railwright.schema.fabric import fabric_kind
 from railwright.schema.node import HostName
 from railwright.site.merge import Layer, Merged, merge
 from railwright.site.problems import Problem, SiteError, complaints, nearest, shown
@@ -71,6 +74,7 @@ def build(description: Description) -> Site:
         origins[name] = merged
         if node is not None:
             nodes[name] = node.model_copy(update={"name": name})
+    description.problems += _rail_problems(description, nodes.values(), origins)
     if description.problems:
         raise SiteError(description.problems)
     groups_of = {group: tuple(hosts) for group, hosts in members.items()}
@@ -173,9 +177,9 @@ def _node(
     layers = [description.layers[g] for g in ("all", *groups) if g in description.layers]
     layers += own
     layers.sort(key=lambda layer: layer.rank)
-    fabric = merge(layers).values.get("fabric")
-    if fabric is not None:
-        layers.insert(0, Layer("recommended defaults", "railwright", 0, recommended(fabric)))
+    kind = fabric_kind(merge(layers).values.get("fabric"))
+    if kind is not None:
+        layers.insert(0, Layer("recommended defaults", "railwright", 0, recommended(kind)))
     merged = merge(layers)
     description.problems += merged.problems
     try:
@@ -184,6 +188,54 @@ def _node(
         description.problems += _placed(description, name, merged, error)
         return merged, None
     return merged, node
+
+
+_INDEX = "rails.plan.host_index"
+
+
+def _rail_problems(
+    description: Description, nodes: Iterable[Node], origins: Mapping[str, Merged]
+) -> Iterator[Problem]:
+    """Hosts for which the rail plan has no address, and addresses that two ports would have."""
+    holders: dict[IPv4Address, str] = {}
+    for node in nodes:
+        try:
+            rails = planned(node)
+        except PlanError as error:
+            yield _of_plan(description, node.name, origins, error.value, error.expected, _INDEX)
+            continue
+        for rail in rails:
+            if rail.address is None:
+                continue
+            port = f"{node.name} rail {rail.rail}"
+            first = holders.setdefault(rail.address.ip, port)
+            gateways = {route.via for route in rail.routes}
+            if first != port:
+                expected = f"another address than that of {first}"
+            elif rail.address.ip in gateways:
+                expected = "another address than the gateway's"
+            else:
+                continue
+            path = f"rails.nics.{rail.rail}.address"
+            yield _of_plan(description, node.name, origins, rail.address, expected, path)
+
+
+def _of_plan(
+    description: Description,
+    host: str,
+    origins: Mapping[str, Merged],
+    value: object,
+    expected: str,
+    field: str,
+) -> Problem:
+    layer = origins[host].origins.get(("rails", "plan")) or origins[host].origins.get(("rails",))
+    return Problem(
+        file=layer.file if layer else description.file,
+        owner=f"host {host}",
+        field=field,
+        value=str(value),
+        expected=expected,
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -104,6 +104,10 @@ def _complaints(entry: Any, path: tuple[str, ...], fields: Sequence[str]) -> Ite
             hint=nearest(path[-1], fields),
         )
         return
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        # A union is told apart by its kind, which stands for the whole of it.
+        path = (*path, context["discriminator"].strip("'"))
+        value = shown(context["tag"]) if "tag" in context else "missing"
     if kind == "missing":
         value = "missing"
     yield Complaint(path=path, value=value, expected=_expected(kind, context, entry["msg"]))
@@ -124,12 +128,17 @@ _WORDS = {
     "float_type": "a number",
     "float_parsing": "a number",
     "missing": "a value",
+    "union_tag_not_found": "a value",
+    "ip_v4_interface": "an IPv4 address with its prefix length, such as 10.64.0.11/20",
+    "ip_v4_network": "an IPv4 prefix without host bits, such as 10.64.0.0/12",
 }
 
 
 def _expected(kind: str, context: dict[str, Any], message: str) -> str:
     if kind in _WORDS:
         return _WORDS[kind]
+    if kind == "union_tag_invalid":
+        return str(context["expected_tags"]).replace("'", "").replace(", ", " or ")
     if kind in ("literal_error", "enum"):
         return str(context["expected"]).replace("'", "")
     if kind == "string_pattern_mismatch":

@@ -59,9 +59,12 @@ def _group_layer(description: Description, group: str, path: Path) -> Layer | No
             owner, "OVERRIDES", overrides, "a tuple of names of groups of this site", file=file
         )
         overrides = ()
+    broken = _broken_names(exported, failures)
+    # What is whole is checked all the same, so that everything is told at once.
+    whole = {name: value for name, value in exported.items() if name not in broken}
+    says = as_overlay(description, owner, whole, file)
     if failures:
         return None
-    says = as_overlay(description, owner, exported, file)
     rank = RANKS["all" if group == "all" else "group"]
     return Layer(owner, file, rank, says, name=group, overrides=frozenset(overrides))
 
@@ -99,6 +102,13 @@ def failed_specs(
                 expected=found.expected,
                 hint=found.hint,
             )
+
+
+def _broken_names(exported: Mapping[str, Any], failures: Sequence[FailedSpec]) -> set[str]:
+    """The exported names that a spec stands under that did not validate."""
+    data = {id(failure.spec): failure.data for failure in failures}
+    paths = (_path_of(failure.spec, exported, data) for failure in failures)
+    return {path[0] for path in paths if path}
 
 
 def _path_of(

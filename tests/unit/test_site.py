@@ -142,7 +142,7 @@ def test_a_yaml_site_drives_pyinfra(tmp_path: Path) -> None:
     )
     done = pyinfra(tmp_path, "inventory.py", "debug-inventory", "--json")
     assert done.returncode == 0, done.stderr
-    assert '"fabric": "roce"' in done.stdout
+    assert '"kind": "roce"' in done.stdout
 
 
 def pyinfra(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,266 @@
+"""The ports of a node's NICs, their interfaces and RDMA devices, and the way that ssh came in by.
+
+A port is told by its PCI address: interface names depend on the distribution's rules, and the
+numbers of RDMA devices on the probing order.
+"""
+
+import json
+import re
+from typing import Any, ClassVar
+
+from facts.probe import Section, SnapshotFact
+from facts.rdma import RdmaLink, parse_rdma_links
+from railwright.model import Model
+from railwright.snapshot import Snapshot
+
+SECTIONS = (
+    Section(
+        name="nic_ports",
+        script=r"""
+value() { v=$(cat "$1" 2>/dev/null) && [ -n "$v" ] && printf %s "$v" || printf -; }
+for link in /sys/class/net/*; do
+    [ -e "$link/device" ] || continue
+    driver=$(readlink -f "$link/device/driver")
+    echo "port net ${link##*/} $(readlink -f "$link/device") ${driver##*/}" \
+        "$(value "$link/address") $(value "$link/mtu") $(value "$link/operstate")" \
+        "$(value "$link/speed") $(value "$link/device/numa_node") $(value "$link/type")"
+done
+for link in /sys/class/net/*/lower_*; do
+    [ -e "$link" ] || continue
+    upper=${link#/sys/class/net/}
+    echo "lower ${upper%%/*} ${link##*/lower_}"
+done
+for link in /sys/class/infiniband/*; do
+    [ -e "$link" ] || continue
+    echo "rdma ${link##*/} $(value "$link/node_guid") $(readlink -f "$link/device" || echo -)"
+done
+true
+""",
+    ),
+    Section(
+        name="nic_rdma",
+        # A node without RDMA modules answers with nothing or with an error of its netlink.
+        script="[ ! -d /sys/class/infiniband ] || rdma -j link show",
+    ),
+    Section(name="nic_addresses", script="ip -j -d addr show"),
+    Section(
+        name="way_in",
+        script=r"""
+pid=$$
+found=
+while [ "$pid" -gt 1 ]; do
+    found=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | sed -n 's/^SSH_CONNECTION=//p')
+    [ -z "$found" ] || break
+    pid=$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$pid/status")
+    [ -n "$pid" ] || break
+done
+[ -n "$found" ] || return 0
+echo "ssh $found"
+ip -j route get "${found%% *}"
+""",
+    ),
+)
+
+_PCI = re.compile(r"/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/|$)")
+_ETHERNET, _INFINIBAND = "1", "32"
+
+
+class Interface(Model):
+    """A network interface of a device. ``speed_mbps`` is None where there is no link.
+
+    ``is_function`` tells an interface of the PCI function itself from one of a device below it
+    (virtio).
+    """
+
+    name: str
+    pci: str | None
+    is_function: bool
+    driver: str
+    mac: str
+    permanent_mac: str
+    mtu: int
+    operstate: str
+    speed_mbps: int | None
+    numa_node: int | None
+    is_infiniband: bool
+    addresses: tuple[str, ...]
+    is_up: bool
+
+
+class RdmaDevice(Model):
+    """An RDMA device; ``links`` are its ports."""
+
+    name: str
+    guid: str
+    pci: str | None
+    links: tuple[RdmaLink, ...]
+
+
+class Nics(Model):
+    """NICs of a node. ``way_in`` names the interfaces that ssh came in by, and those below them.
+
+    It is None where that is not known: then no interface may be taken for another one's.
+    """
+
+    interfaces: dict[str, Interface]
+    rdma: dict[str, RdmaDevice]
+    lowers: dict[str, tuple[str, ...]]
+    holders: dict[str, str]
+    """Address to the interface that has it, of all interfaces, virtual ones too."""
+    way_in: frozenset[str] | None
+
+    def rdma_of(self, interface: str) -> RdmaDevice | None:
+        """The RDMA device whose port lies on ``interface``."""
+        return next(
+            (
+                device
+                for device in self.rdma.values()
+                if any(link.netdev == interface for link in device.links)
+            ),
+            None,
+        )
+
+
+class NicFact(SnapshotFact):
+    """NICs of a node: ``pyinfra INVENTORY fact facts.nics.NicFact``."""
+
+    sections: ClassVar[tuple[Section, ...]] = SECTIONS
+
+    def read(self, snapshot: Snapshot) -> Nics:
+        return read_nics(snapshot)
+
+
+def read_nics(snapshot: Snapshot) -> Nics:
+    """What the snapshot says. Raises ValueError where it cannot be read."""
+    addresses = _addresses(_answer(snapshot, "nic_addresses"))
+    ports = snapshot.text("nic_ports").splitlines()
+    rdma = _answer(snapshot, "nic_rdma")
+    lowers: dict[str, tuple[str, ...]] = {}
+    for line in ports:
+        if line.startswith("lower "):
+            _, upper, lower = line.split(" ")
+            lowers[upper] = (*lowers.get(upper, ()), lower)
+    interfaces = [_interface(line, addresses) for line in ports if line.startswith("port net ")]
+    links = parse_rdma_links(rdma) if rdma.strip() else ()
+    devices = [_rdma(line, links) for line in ports if line.startswith("rdma ")]
+    holders = {
+        address.partition("/")[0]: name
+        for name, found in addresses.items()
+        for address in found.addresses
+    }
+    return Nics(
+        interfaces={interface.name: interface for interface in interfaces},
+        rdma={device.name: device for device in devices},
+        lowers=lowers,
+        holders=holders,
+        way_in=parse_way_in(snapshot.text("way_in"), holders, lowers),
+    )
+
+
+def _answer(snapshot: Snapshot, name: str) -> str:
+    section = snapshot.section(name)
+    if section.rc != 0:
+        raise ValueError(f"{name} failed with {section.rc}: {section.stderr or 'no word'}")
+    return snapshot.text(name)
+
+
+class _Link(Model):
+    addresses: tuple[str, ...]
+    permanent_mac: str | None
+    is_up: bool
+
+
+def _addresses(text: str) -> dict[str, _Link]:
+    """Read ``ip -j -d addr show``. Raises ValueError where it is not that."""
+    found = {}
+    for entry in _list(text, "ip -j addr"):
+        name = str(entry["ifname"])
+        found[name] = _Link(
+            addresses=tuple(
+                f"{info['local']}/{info['prefixlen']}"
+                for info in entry.get("addr_info", ())
+                if info.get("scope") == "global" and "local" in info
+            ),
+            permanent_mac=entry.get("permaddr"),
+            is_up="UP" in entry.get("flags", ()),
+        )
+    return found
+
+
+def _list(text: str, what: str) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise ValueError(f"{what}: expected JSON, got {text[:60]!r}") from None
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise ValueError(f"{what}: expected a list of objects, got {text[:60]!r}")
+    return found
+
+
+def pci_of(path: str) -> str | None:
+    """The PCI function that a device's path in sysfs ends in or leads through last."""
+    found = _PCI.findall(path)
+    return found[-1] if found else None
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"\d+", text) else None
+
+
+def _interface(line: str, addresses: dict[str, _Link]) -> Interface:
+    words = line.split(" ")
+    if len(words) != 11:
+        raise ValueError(f"expected a port of a NIC, got {line!r}")
+    _, _, name, path, driver, mac, mtu, operstate, speed, numa, kind = words
+    pci = pci_of(path)
+    link = addresses.get(name, _Link(addresses=(), permanent_mac=None, is_up=False))
+    return Interface(
+        name=name,
+        pci=pci,
+        is_function=pci is not None and path.endswith(pci),
+        driver=driver,
+        mac=mac,
+        permanent_mac=link.permanent_mac or mac,
+        mtu=int(mtu),
+        operstate=operstate,
+        # A port without a link shows -1, or no speed at all.
+        speed_mbps=_number(speed),
+        numa_node=_number(numa),
+        is_infiniband=kind == _INFINIBAND,
+        addresses=link.addresses,
+        is_up=link.is_up,
+    )
+
+
+def _rdma(line: str, links: tuple[RdmaLink, ...]) -> RdmaDevice:
+    _, name, guid, path = line.split(" ", 3)
+    return RdmaDevice(
+        name=name,
+        guid=guid,
+        pci=pci_of(path),
+        links=tuple(link for link in links if link.ifname == name),
+    )
+
+
+def parse_way_in(
+    text: str, holders: dict[str, str], lowers: dict[str, tuple[str, ...]]
+) -> frozenset[str] | None:
+    """The interfaces that carry the ssh session: in, out, and all that they are made of.
+
+    None where ssh did not tell, which is not the same as none.
+    """
+    first, _, rest = text.partition("\n")
+    words = first.split(" ")
+    if words[0] != "ssh" or len(words) != 5:
+        return None
+    server = words[3].partition("%")[0]
+    found = {name for address, name in holders.items() if address == server}
+    found |= {str(route["dev"]) for route in _list(rest, "ip -j route get") if "dev" in route}
+    if not found:
+        return None
+    todo = list(found)
+    while todo:
+        below = lowers.get(todo.pop(), ())
+        todo += [name for name in below if name not in found]
+        found.update(below)
+    return frozenset(found)
