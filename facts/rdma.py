@@ -52,7 +52,7 @@ def parse_rdma_links(text: str) -> tuple[RdmaLink, ...]:
     if head.strip():
         raise ValueError(f"expected rdma link show, got {head.strip()[:80]!r}")
     ends = [*starts[1:], len(text)]
-    return tuple(_from_text(text[start:end]) for start, end in zip(starts, ends, strict=True))
+    return tuple(_from_text(text[start:end]) for start, end in zip(starts, ends, strict=False))
 
 
 def _from_text(block: str) -> RdmaLink:
@@ -85,7 +85,7 @@ def _entry(entry: object) -> RdmaLink:
     if not isinstance(caps, list):
         raise ValueError(f"expected a list of capabilities, got {caps!r}")
     values = {key: str(value) for key, value in entry.items() if value is not None}
-    # iproute2 before 4.20 has the port in the name too: "mlx5_0/1".
+    # Older iproute2 has the port in the name too: "mlx5_0/1".
     name = values.get("ifname", "").partition("/")[0]
     return _link(name, values.get("port", ""), values, [str(cap) for cap in caps])
 

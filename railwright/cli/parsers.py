@@ -18,16 +18,58 @@ def _chronyc(text: str, rc: int) -> Parsed:
     return parse_tracking(text, rc)
 
 
+def _dcb(text: str, rc: int) -> Parsed:
+    from facts.dcb import parse_dcb
+
+    return parse_dcb(text, rc)
+
+
+def _ethtool_pause(text: str, rc: int) -> Parsed:
+    from facts.ethtool import parse_pause
+
+    return parse_pause(text, rc)
+
+
+def _ethtool_driver(text: str, rc: int) -> Parsed:
+    from facts.ethtool import parse_driver
+
+    return parse_driver(text, rc)
+
+
+def _ethtool_module(text: str, rc: int) -> Parsed:
+    from facts.ethtool import parse_module_eeprom
+
+    return parse_module_eeprom(text, rc)
+
+
+def _ethtool_statistics(text: str, rc: int) -> Parsed:
+    from facts.ethtool import parse_statistics
+
+    return parse_statistics(text, rc)
+
+
 def _hugepages(text: str, rc: int) -> Parsed:
     from facts.hugepages import parse_hugepages
 
     return parse_hugepages(text, rc)
 
 
+def _lldpctl(text: str, rc: int) -> Parsed:
+    from facts.lldp import parse_lldp
+
+    return parse_lldp(text, rc)
+
+
 def _lscpu(text: str, _rc: int) -> Parsed:
     from facts.cpu import parse_lscpu
 
     return parse_lscpu(text)
+
+
+def _mlnx_qos(text: str, rc: int) -> Parsed:
+    from facts.mlnx_qos import parse_mlnx_qos
+
+    return parse_mlnx_qos(text, rc)
 
 
 def _numactl(text: str, rc: int) -> Parsed:
@@ -54,12 +96,97 @@ def _ulimit(text: str, _rc: int) -> Parsed:
     return parse_ulimit(text)
 
 
+def _firmware(text: str, _rc: int) -> Parsed:
+    from railwright.cli.fabric import firmware
+
+    return firmware(text)
+
+
+def _ibdev2netdev(text: str, rc: int) -> Parsed:
+    from railwright.cli.fabric import ibdev2netdev
+
+    return ibdev2netdev(text, rc)
+
+
+def _ibstat(text: str, _rc: int) -> Parsed:
+    from railwright.cli.fabric import ibstat
+
+    return ibstat(text)
+
+
+def _ibstatus(text: str, _rc: int) -> Parsed:
+    from railwright.cli.fabric import ibstatus
+
+    return ibstatus(text)
+
+
+def _ibv_devinfo(text: str, _rc: int) -> Parsed:
+    from railwright.cli.fabric import ibv_devinfo
+
+    return ibv_devinfo(text)
+
+
+def _lspci(text: str, _rc: int) -> Parsed:
+    from railwright.cli.fabric import lspci
+
+    return lspci(text)
+
+
+def _mlxconfig(text: str, _rc: int) -> Parsed:
+    from railwright.cli.fabric import mlxconfig
+
+    return mlxconfig(text)
+
+
+def _mst_status(text: str, _rc: int) -> Parsed:
+    from railwright.cli.fabric import mst_status
+
+    return mst_status(text)
+
+
+def _topology(text: str, _rc: int) -> Parsed:
+    from railwright.cli.fabric import topology
+
+    return topology(text)
+
+
+def _rdma_link(text: str, rc: int) -> Parsed:
+    from railwright.cli.fabric import rdma_link
+
+    return rdma_link(text, rc)
+
+
+def _show_gids(text: str, _rc: int) -> Parsed:
+    from railwright.cli.fabric import show_gids
+
+    return show_gids(text)
+
+
 TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {
     "chronyc": _chronyc,
+    "dcb": _dcb,
+    "ethtool-S": _ethtool_statistics,
+    "ethtool-a": _ethtool_pause,
+    "ethtool-i": _ethtool_driver,
+    "ethtool-m": _ethtool_module,
+    "firmware": _firmware,
     "hugepages": _hugepages,
+    "ibdev2netdev": _ibdev2netdev,
+    "ibdev2netdev-v": _ibdev2netdev,
+    "ibstat": _ibstat,
+    "ibstatus": _ibstatus,
+    "ibv-devinfo": _ibv_devinfo,
+    "lldpctl-json": _lldpctl,
     "lscpu": _lscpu,
+    "lspci": _lspci,
+    "mlnx-qos": _mlnx_qos,
+    "mlxconfig": _mlxconfig,
+    "mst-status": _mst_status,
     "numactl-H": _numactl,
+    "nvidia-smi-topo": _topology,
     "proc-cmdline": _proc_cmdline,
+    "rdma-link": _rdma_link,
+    "show-gids": _show_gids,
     "sysctl-a": _sysctl,
     "ulimit": _ulimit,
 }
