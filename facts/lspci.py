@@ -7,6 +7,8 @@ import re
 from typing import Literal
 
 from railwright.model import Model
+from railwright.pcie import AcsControl
+from railwright.resolve.pcie import redirection
 
 
 class Link(Model):
@@ -25,7 +27,7 @@ class Acs(Model):
     @property
     def redirects(self) -> bool:
         """Whether traffic between devices below goes up to the root complex instead."""
-        return any(self.enabled.get(flag) for flag in ("ReqRedir", "CmpltRedir", "UpstreamFwd"))
+        return redirection(AcsControl.of(self.enabled)) is not None
 
 
 class PciDevice(Model):

@@ -9,6 +9,7 @@ import logging
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import gevent  # type: ignore[import-untyped]
@@ -22,7 +23,7 @@ from pyinfra.api.state import State
 from pyinfra.connectors import util as connector_util
 from pyinfra.context import ctx_host, ctx_state
 
-from facts.probe import IDENTITY, Focus, script
+from facts.probe import IDENTITY, Focus, Section, script
 from railwright.component import Component, sections_of
 from railwright.reading import Reading, Unread
 from railwright.schema import Node
@@ -43,6 +44,23 @@ class _NoAnswerError(Exception):
     """A node that neither answers nor hangs up."""
 
 
+@dataclass(frozen=True)
+class Question:
+    """Sections that one node is asked for, in their order."""
+
+    node: Node
+    sections: tuple[Section, ...]
+
+    @property
+    def limit_s(self) -> int:
+        """Seconds after which the node counts as one that does not answer."""
+        return SLACK_S + sum(part.deadline_s for part in (IDENTITY, *self.sections))
+
+
+Ask = Callable[[Sequence[Question]], Mapping[str, Reading]]
+"""What asks, ``ask`` or a stand-in of a test."""
+
+
 def read(
     nodes: Sequence[Node],
     components: Iterable[Component],
@@ -53,18 +71,31 @@ def read(
     ``data`` gives pyinfra its data for a host. A node that cannot be reached, or does not answer
     as the probe does, is ``Unread``; the others are read all the same. Raises FleetError.
     """
-    if not nodes:
-        return {}
-    state = _state(nodes, data)
     sections = sections_of(components)
-    limit_s = SLACK_S + sum(section.deadline_s for section in (IDENTITY, *sections))
+    return ask([Question(node, sections) for node in nodes], data)
+
+
+def ask(
+    questions: Sequence[Question], data: Callable[[Node], Mapping[str, Any]] = host_data
+) -> dict[str, Reading]:
+    """The answers by node, in one command per node, all side by side; as ``read`` in all else.
+
+    Questions that stand next to each other start together.
+    """
+    if not questions:
+        return {}
+    state = _state([question.node for question in questions], data)
     _quiet()
     with ctx_state.use(state), _never_asking():
         tasks = {
-            node.name: state.pool.spawn(
-                _read, state, node, script(sections, Focus.of(node)), limit_s
+            question.node.name: state.pool.spawn(
+                _read,
+                state,
+                question.node,
+                script(question.sections, Focus.of(question.node)),
+                question.limit_s,
             )
-            for node in nodes
+            for question in questions
         }
         return {name: task.get() for name, task in tasks.items()}
 

@@ -10,8 +10,11 @@ from collections.abc import Sequence
 import click
 
 from railwright.cli.commands import railwright
+from railwright.cli.fabric import fabric as fabric_group
 
 ERROR = 1
+
+railwright.add_command(fabric_group)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

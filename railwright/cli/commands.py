@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from railwright.cli.common import (
+    PATH,
+    chosen_nodes,
+    inventory_argument,
+    limit_option,
+    load_site,
+    patch_sockets,
+)
 from railwright.cli.parsers import TOOLS
 
 if TYPE_CHECKING:
@@ -15,20 +23,9 @@ if TYPE_CHECKING:
 
     from railwright.component import Component
     from railwright.drift import HostReport
-    from railwright.schema import Node
-    from railwright.site import Site
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_PATH = click.Path(path_type=Path)
-_inventory = click.argument("inventory", type=_PATH)
-_limit = click.option(
-    "--limit",
-    "limits",
-    multiple=True,
-    metavar="HOSTS",
-    help="Only these: a group, names, ranges (gpu[001-016]) or globs. Repeatable.",
-)
 _component = click.option(
     "--component",
     "names",
@@ -41,7 +38,7 @@ _component = click.option(
 def _looking(command: Command) -> Command:
     """The options of the commands that look at nodes and report on them."""
     options = [
-        _inventory,
+        inventory_argument,
         click.option(
             "--format",
             "form",
@@ -49,12 +46,12 @@ def _looking(command: Command) -> Command:
             default="table",
             show_default=True,
         ),
-        _limit,
+        limit_option,
         _component,
         click.option(
             "--from",
             "saved",
-            type=_PATH,
+            type=PATH,
             metavar="DIR",
             help="Replay snapshots saved in DIR; no host is connected to.",
         ),
@@ -76,7 +73,7 @@ def railwright() -> None:
 
 
 @railwright.command()
-@_inventory
+@inventory_argument
 def validate(inventory: Path) -> int:
     """Check an inventory as a whole; no host is connected to."""
     from railwright.site import SiteError, load_inventory
@@ -131,16 +128,16 @@ def drift(
 
 
 @railwright.command()
-@_inventory
-@_limit
-@click.option("--out", type=_PATH, required=True, metavar="DIR", help="Where the files go.")
+@inventory_argument
+@limit_option
+@click.option("--out", type=PATH, required=True, metavar="DIR", help="Where the files go.")
 def snapshot(inventory: Path, limits: Sequence[str], out: Path) -> int:
     """Save what is read of each host, one JSON file per host, for --from and for bug reports."""
-    _patch()
+    patch_sockets()
     from deploys.components import COMPONENTS
     from railwright import fleet, reading
 
-    nodes = _nodes(_site(inventory), limits)
+    nodes = chosen_nodes(load_site(inventory), limits)
     try:
         out.mkdir(parents=True, exist_ok=True)
         readings = fleet.read(nodes, COMPONENTS)
@@ -178,15 +175,15 @@ parse.help = f"{parse.help}\n\nTOOL is one of: {', '.join(sorted(TOOLS))}."
 
 
 @railwright.command()
-@_inventory
-@_limit
+@inventory_argument
+@limit_option
 @_component
-@click.option("--junit", type=_PATH, metavar="FILE", help="Write the results as JUnit XML too.")
+@click.option("--junit", type=PATH, metavar="FILE", help="Write the results as JUnit XML too.")
 def verify(inventory: Path, limits: Sequence[str], names: Sequence[str], junit: Path | None) -> int:
     """Test hosts by their own means: the independent witness of tests/verify."""
     from railwright import verify as witness
 
-    nodes = _nodes(_site(inventory), limits)
+    nodes = chosen_nodes(load_site(inventory), limits)
     components = [component.name for component in _components(names)]
     try:
         return witness.verify(nodes, components, junit)
@@ -202,10 +199,10 @@ def _judge(
 ) -> list[HostReport]:
     """The reports on the hosts that are asked for, read now or replayed from ``saved``."""
     if saved is None:
-        _patch()
+        patch_sockets()
     from railwright.drift import judge
 
-    nodes = _nodes(_site(inventory), limits)
+    nodes = chosen_nodes(load_site(inventory), limits)
     components = _components(names)
     if saved is not None:
         from railwright.reading import load
@@ -244,34 +241,6 @@ def _report(
 
         print_report(report, console())
     return report.exit_code
-
-
-def _patch() -> None:
-    """Have gevent patch the standard library, so that many hosts are read side by side."""
-    from gevent import monkey  # type: ignore[import-untyped]
-
-    monkey.patch_all()
-
-
-def _site(inventory: Path) -> Site:
-    from railwright.site import SiteError, load_inventory
-
-    try:
-        return load_inventory(inventory)
-    except SiteError as error:
-        raise click.ClickException(str(error)) from error
-
-
-def _nodes(site: Site, limits: Sequence[str]) -> list[Node]:
-    from railwright.hosts import LimitError, pick
-
-    try:
-        nodes = pick(site, limits)
-    except LimitError as error:
-        raise click.ClickException(str(error)) from error
-    if not nodes:
-        raise click.ClickException(f"{site.file}: there is no host to look at")
-    return nodes
 
 
 def _components(names: Sequence[str]) -> list[Component]:

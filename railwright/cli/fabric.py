@@ -1,194 +1,226 @@
-"""What ``railwright parse`` prints of the tools for RDMA, PCI and topology: devices by their names.
+"""The commands of ``railwright fabric``."""
 
-A device with one port has the port's values beside its own, so that the usual case reads short.
-"""
+from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from facts.firmware import parse_firmware
-from facts.gids import Gid, parse_show_gids, roce_v2_ipv4_index, roce_v2_ipv6_index
-from facts.ibdev2netdev import parse_ibdev2netdev
-from facts.ibstat import parse_ibstat
-from facts.ibstatus import parse_ibstatus
-from facts.ibv_devinfo import parse_ibv_devinfo
-from facts.lspci import PciDevice, parse_lspci
-from facts.mlxconfig import ConfigDevice, parse_mlxconfig
-from facts.mst import MstDevice, parse_mst_status
-from facts.rdma import parse_rdma_links
-from facts.topo import BrokenTopology, parse_topology
-from railwright.model import Model
+import click
 
-Json = dict[str, object]
+from railwright.cli.common import (
+    chosen_nodes,
+    inventory_argument,
+    limit_option,
+    load_site,
+    patch_sockets,
+)
 
-_ORDINALS = ("first", "second", "third", "fourth")
+if TYPE_CHECKING:
+    from railwright.fabric.document import FabricReport
+    from railwright.fabric.perftest import Load
+    from railwright.fabric.run import Looked, Step
+    from railwright.reading import Unread
+    from railwright.schema import Node
 
+STEP_S = 8
+"""Seconds that a step takes beside its load: connecting, reading counters, setting up. A guess."""
 
-def rdma_link(text: str, rc: int) -> Json:
-    """Links by DEVICE/PORT. Raises ValueError also where the tool failed without a link."""
-    links = parse_rdma_links(text)
-    if rc and not links:
-        raise ValueError(f"rdma link show failed without a link (exit status {rc})")
-    named = {link.name: link.to_json() | {"phys": link.physical_state} for link in links}
-    return {"count": len(links), **named}
-
-
-def show_gids(text: str) -> Json:
-    """Devices, their ports, and of each the indices that RoCE v2 would use."""
-    table = parse_show_gids(text)
-    devices: dict[str, dict[str, Json]] = {}
-    for (device, port), gids in table.ports().items():
-        devices.setdefault(device, {})[str(port)] = _gids(gids)
-    return {"n": len(table.gids), "devices": devices, **devices}
+_rails = click.option(
+    "--rail", "rails", multiple=True, type=int, metavar="N", help="Only this rail. Repeatable."
+)
 
 
-def _gids(gids: tuple[Gid, ...]) -> Json:
-    index = roce_v2_ipv4_index(gids)
-    netdev = next((gid.netdev for gid in gids if gid.netdev), None)
-    is_roce = netdev is not None or any(gid.version == "v2" for gid in gids)
-    return {
-        "link": "roce" if is_roce else "ib",
-        "netdev": netdev,
-        "ipv4": next((gid.ipv4 for gid in gids if gid.index == index), None),
-        "v2_ipv4_index": index,
-        "v2_ipv6_index": roce_v2_ipv6_index(gids),
-        "gids": {str(gid.index): gid.to_json() for gid in gids},
-    }
+@click.group()
+def fabric() -> None:
+    """Test the rails with RDMA traffic, and read their counters."""
 
 
-def _adapter(own: Model, ports: Mapping[int, Model]) -> Json:
-    by_number: Json = {str(number): port.to_json() for number, port in ports.items()}
-    only = next(iter(ports.values())).to_json() if len(ports) == 1 else {}
-    return {**only, **own.to_json(), **by_number}
+@fabric.command("test")
+@inventory_argument
+@limit_option
+@_rails
+@click.option("--rounds", type=click.IntRange(1), metavar="N", help="At most N rounds a rail.")
+@click.option("--size", type=click.IntRange(2), default=65536, show_default=True, metavar="BYTES")
+@click.option("--seconds", type=click.IntRange(1, 3600), default=5, show_default=True)
+@click.option("--iterations", type=click.IntRange(5), metavar="N", help="In place of --seconds.")
+@click.option(
+    "--min-percent",
+    type=click.IntRange(0, 100),
+    default=90,
+    show_default=True,
+    help="Share of rails.rate_gbps that a test must reach.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "junit"]),
+    default="table",
+    show_default=True,
+)
+@click.option("--busy", is_flag=True, help="Test rails that carry traffic of others too.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def test(
+    inventory: Path,
+    limits: Sequence[str],
+    rails: Sequence[int],
+    rounds: int | None,
+    size: int,
+    seconds: int,
+    iterations: int | None,
+    min_percent: int,
+    form: Literal["table", "json", "junit"],
+    busy: bool,
+    yes: bool,
+) -> int:
+    """Drive ib_write_bw between all pairs of nodes, a rail at a time, and judge the counters.
+
+    It loads the rails, so it asks before it starts, and refuses where a rail carries traffic
+    already. It changes nothing on the nodes; perftest must be installed on them.
+
+    Each pair meets once, in rounds in which no node is in two pairs: n nodes take n - 1 rounds a
+    rail (n where n is odd). --rounds 1 tests each node once a rail.
+
+    Checked are the bandwidth, that the traffic ran on the lossless priority of this rail and of no
+    other, that PFC is on for it at both ends, the traffic class, and that nothing was dropped or
+    sent again.
+
+    Exit codes: 0 fine, 2 findings, 1 something could not be tested (which outranks findings).
+    """
+    patch_sockets()
+    from railwright import fleet
+    from railwright.fabric.document import fabric_report
+    from railwright.fabric.perftest import Load
+    from railwright.fabric.run import plan, run
+
+    nodes = chosen_nodes(load_site(inventory), limits)
+    wanted = _wanted(nodes, rails)
+    load = Load(size=size, seconds=seconds, iterations=iterations)
+    found, unread = _look(nodes)
+    steps, untested = plan(list(found.values()), wanted, rounds)
+    if not busy:
+        _refuse_busy(found, wanted)
+    if steps:
+        _permit(steps, load, yes)
+    trials = list(run(steps, found, load, fleet.ask, min_percent, _tell))
+    report = fabric_report(len(nodes), unread, untested, trials)
+    _show(report, form)
+    return report.exit_code
 
 
-def _problem(error: str | None, message: str | None) -> Json:
-    return {"error": error, "message": message} if error else {}
+def _wanted(nodes: Sequence[Node], rails: Sequence[int]) -> frozenset[int] | None:
+    """The rails that are asked for; None is all."""
+    known = {rail for node in nodes for rail in node.rails.nics}
+    if not known:
+        raise click.ClickException("none of these hosts has a rail (rails.nics)")
+    strange = sorted(set(rails) - known)
+    if strange:
+        raise click.ClickException(f"--rail {strange[0]}: no host has it; there are {_list(known)}")
+    return frozenset(rails) or None
 
 
-def ibstat(text: str) -> Json:
-    """Adapters by name."""
-    found = parse_ibstat(text)
-    devices = {name: _adapter(entry, entry.ports) for name, entry in found.adapters.items()}
-    return {**devices, "devices": devices, **_problem(found.error, found.message)}
+def _list(numbers: set[int]) -> str:
+    return ", ".join(str(number) for number in sorted(numbers))
 
 
-def ibstatus(text: str) -> Json:
-    """Ports by DEVICE/PORT."""
-    found = parse_ibstatus(text)
-    ports = {name: port.to_json() for name, port in found.ports.items()}
-    return {**ports, "count": len(ports), **_problem(found.error, found.message)}
+def _look(nodes: Sequence[Node], seconds: int = 1) -> tuple[dict[str, Looked], dict[str, str]]:
+    """The nodes that could be read, and of the others why not."""
+    from railwright import fleet
+    from railwright.fabric.run import look
+    from railwright.fleet import FleetError
+    from railwright.reading import Unread
+
+    try:
+        looked: dict[str, Looked | Unread] = look(nodes, fleet.ask, seconds)
+    except FleetError as error:
+        raise click.ClickException(str(error)) from error
+    found = {name: one for name, one in looked.items() if not isinstance(one, Unread)}
+    return found, {name: one.error for name, one in looked.items() if isinstance(one, Unread)}
 
 
-def ibv_devinfo(text: str) -> Json:
-    """Devices by name."""
-    found = parse_ibv_devinfo(text)
-    devices = {name: _adapter(entry, entry.ports) for name, entry in found.devices.items()}
-    return {**devices, "devices": devices, **_problem(found.error, found.message)}
+def _refuse_busy(found: dict[str, Looked], wanted: frozenset[int] | None) -> None:
+    from railwright.fabric.run import occupied
+
+    in_use = occupied(list(found.values()), wanted)
+    if in_use:
+        more = f" and {len(in_use) - 3} more" if len(in_use) > 3 else ""
+        raise click.ClickException(
+            f"in use: {'; '.join(in_use[:3])}{more}. A test would slow it, and its counters would "
+            "prove nothing; --busy tests all the same"
+        )
 
 
-def ibdev2netdev(text: str, rc: int) -> Json:
-    """RDMA devices by name; those with several ports have each under its number as well."""
-    found = parse_ibdev2netdev(text, rc)
-    devices: dict[str, Json] = {}
-    for port in found.ports:
-        entry = devices.setdefault(port.device, port.to_json())
-        entry[str(port.port)] = port.to_json()
-    return {**devices, "count": len(found.ports), **_problem(found.error, None)}
+def _permit(steps: Sequence[Step], load: Load, yes: bool) -> None:
+    tests = sum(len(step.pairs) for step in steps)
+    rails = len({step.rail for step in steps})
+    minutes = len(steps) * (load.seconds + STEP_S) / 60
+    click.echo(
+        f"{tests} tests on {rails} rails in {len(steps)} steps, about {minutes:.0f} min, "
+        f"each at full load between two nodes",
+        err=True,
+    )
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.ClickException("it loads the rails of these hosts: say --yes")
+    click.confirm("Run them?", abort=True, err=True)
 
 
-def mlxconfig(text: str) -> Json:
-    """One device with its settings, or several by their order and by what they are called."""
-    found = parse_mlxconfig(text)
-    problem = found.problems[0].to_json() if found.problems else {}
-    if len(found.devices) == 1:
-        return {**found.devices[0].to_json(), **problem}
-    ordered = dict(zip(_ORDINALS, map(_config, found.devices), strict=False))
-    named = {device.device or "": device.to_json() for device in found.devices}
-    return {"devices": len(found.devices), **ordered, **named, **problem}
+def _tell(step: Step) -> None:
+    click.echo(f"rail{step.rail} round {step.round}: {len(step.pairs)} tests", err=True)
 
 
-def _config(device: ConfigDevice) -> Json:
-    """The settings at the next boot beside what the device is."""
-    values = {name: parameter.next for name, parameter in device.params.items()}
-    return {**values, **device.to_json()}
+def _show(report: FabricReport, form: Literal["table", "json", "junit"]) -> None:
+    if form == "json":
+        click.echo(report.model_dump_json(indent=2))
+    elif form == "junit":
+        from railwright.fabric.junit import junit
+
+        click.echo(junit(report))
+    else:
+        from railwright.fabric.table import print_fabric
+        from railwright.report.table import console
+
+        print_fabric(report, console())
 
 
-def mst_status(text: str) -> Json:
-    """Devices by their RDMA name, else by their path, else by their PCI address."""
-    found = parse_mst_status(text)
-    devices = {
-        next(iter(device.rdma), device.mst or device.pci or ""): _mst(device)
-        for device in found.devices
-    }
-    return {"count": len(devices), "devices": devices, "modules": found.modules.to_json()}
+@fabric.command("counters")
+@inventory_argument
+@limit_option
+@_rails
+@click.option("--seconds", type=click.IntRange(1, 3600), default=10, show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+def counters(
+    inventory: Path,
+    limits: Sequence[str],
+    rails: Sequence[int],
+    seconds: int,
+    form: Literal["table", "json"],
+) -> int:
+    """Read each rail's counters twice, --seconds apart, and tell what moved. Loads nothing.
 
+    Exit codes: 0 fine, 2 packets were lost or a link went down meanwhile, 1 something could not be
+    read (which outranks findings).
+    """
+    patch_sockets()
+    from railwright.fabric.document import counters_report
 
-def _mst(device: MstDevice) -> Json:
-    return {**device.to_json(), "net": ",".join(device.nets) or None}
+    nodes = chosen_nodes(load_site(inventory), limits)
+    wanted = _wanted(nodes, rails)
+    found, unread = _look(nodes, seconds)
+    windows = [
+        (window, looked.lossless)
+        for looked in found.values()
+        for window in looked.windows
+        if wanted is None or window.rail in wanted
+    ]
+    report = counters_report(unread, windows)
+    if form == "json":
+        click.echo(report.model_dump_json(indent=2))
+    else:
+        from railwright.fabric.table import print_counters
+        from railwright.report.table import console
 
-
-def firmware(text: str) -> Json:
-    """Devices by the last part of what they are called; flint's one device without its name."""
-    found = parse_firmware(text)
-    problem = found.problems[0].to_json() if found.problems else {}
-    devices = {
-        (device.device or "").rpartition("/")[2]: device.to_json() for device in found.devices
-    }
-    only = found.devices[0].to_json() if len(found.devices) == 1 else {}
-    named = {name: entry for name, entry in devices.items() if name}
-    return {**only, **named, "count": len(found.devices), **problem}
-
-
-def lspci(text: str) -> Json:
-    """Devices by their address as printed; one alone also with its values at the top."""
-    devices = parse_lspci(text)
-    named: Json = {device.address: _pci(device) for device in devices}
-    only = _pci(devices[0]) if len(devices) == 1 else {}
-    return {**only, **named, "count": len(devices)}
-
-
-def _pci(device: PciDevice) -> Json:
-    acs: Json = {}
-    if device.acs is not None:
-        enabled = device.acs.enabled
-        acs = {
-            "redirect": device.acs.redirects,
-            "any": any(enabled.values()),
-            "src_valid": enabled.get("SrcValid"),
-        }
-    return {
-        **device.to_json(),
-        "pci": device.address,
-        "degraded": device.degraded,
-        "speed_degraded": device.speed_degraded,
-        "width_degraded": device.width_degraded,
-        **acs,
-    }
-
-
-def topology(text: str) -> Json:
-    """The matrix, and which NIC is nearest to each GPU."""
-    found = parse_topology(text)
-    if isinstance(found, BrokenTopology):
-        return found.to_json()
-    near = {gpu: found.near_nics(gpu) for gpu in found.gpus}
-    candidates = {gpu: list(nics) for gpu, (_, nics) in near.items()}
-    best = {gpu: found.best_nic(gpu) for gpu in found.gpus}
-    return {
-        "gpus": len(found.gpus),
-        "nics": len(found.nics),
-        "nvlinks": found.nvlinks,
-        "numa": {name: gpu.numa for name, gpu in found.gpus.items()},
-        "cpus": {name: gpu.cpus for name, gpu in found.gpus.items()},
-        "best_nic": best,
-        "best_nic_level": {gpu: level for gpu, (level, _) in near.items()},
-        "best_nic_candidates": candidates["GPU0"] if list(candidates) == ["GPU0"] else candidates,
-        "shared_nic": _repeats(nic for nic in best.values() if nic),
-        "links": found.links,
-        "legend": found.legend,
-    }
-
-
-def _repeats(names: Iterable[str]) -> bool:
-    listed = list(names)
-    return len(set(listed)) < len(listed)
+        print_counters(report, console())
+    return report.exit_code

@@ -97,67 +97,67 @@ def _ulimit(text: str, _rc: int) -> Parsed:
 
 
 def _firmware(text: str, _rc: int) -> Parsed:
-    from railwright.cli.fabric import firmware
+    from railwright.cli.parsed_fabric import firmware
 
     return firmware(text)
 
 
 def _ibdev2netdev(text: str, rc: int) -> Parsed:
-    from railwright.cli.fabric import ibdev2netdev
+    from railwright.cli.parsed_fabric import ibdev2netdev
 
     return ibdev2netdev(text, rc)
 
 
 def _ibstat(text: str, _rc: int) -> Parsed:
-    from railwright.cli.fabric import ibstat
+    from railwright.cli.parsed_fabric import ibstat
 
     return ibstat(text)
 
 
 def _ibstatus(text: str, _rc: int) -> Parsed:
-    from railwright.cli.fabric import ibstatus
+    from railwright.cli.parsed_fabric import ibstatus
 
     return ibstatus(text)
 
 
 def _ibv_devinfo(text: str, _rc: int) -> Parsed:
-    from railwright.cli.fabric import ibv_devinfo
+    from railwright.cli.parsed_fabric import ibv_devinfo
 
     return ibv_devinfo(text)
 
 
 def _lspci(text: str, _rc: int) -> Parsed:
-    from railwright.cli.fabric import lspci
+    from railwright.cli.parsed_fabric import lspci
 
     return lspci(text)
 
 
 def _mlxconfig(text: str, _rc: int) -> Parsed:
-    from railwright.cli.fabric import mlxconfig
+    from railwright.cli.parsed_fabric import mlxconfig
 
     return mlxconfig(text)
 
 
 def _mst_status(text: str, _rc: int) -> Parsed:
-    from railwright.cli.fabric import mst_status
+    from railwright.cli.parsed_fabric import mst_status
 
     return mst_status(text)
 
 
 def _topology(text: str, _rc: int) -> Parsed:
-    from railwright.cli.fabric import topology
+    from railwright.cli.parsed_fabric import topology
 
     return topology(text)
 
 
 def _rdma_link(text: str, rc: int) -> Parsed:
-    from railwright.cli.fabric import rdma_link
+    from railwright.cli.parsed_fabric import rdma_link
 
     return rdma_link(text, rc)
 
 
 def _show_gids(text: str, _rc: int) -> Parsed:
-    from railwright.cli.fabric import show_gids
+    from railwright.cli.parsed_fabric import show_gids
 
     return show_gids(text)
 

@@ -25,10 +25,10 @@ def junit(
     document = JUnitXml(name=f"railwright {command}")
     case_of = _planned if command == "plan" else _accepting if accept_pending else _judged
     for report in reports:
-        suite = TestSuite(_clean(report.host))
+        suite = TestSuite(clean(report.host))
         if report.error is not None:
             case = TestCase("probe", classname="railwright")
-            case.result = [_result(Error, "unread", report.error)]
+            case.result = [result_of(Error, "unread", report.error)]
             suite.add_testcase(case)
         suite.add_testcases([case_of(finding) for finding in report.findings])
         document.add_testsuite(suite)
@@ -40,7 +40,7 @@ def junit(
 def _planned(finding: Finding) -> TestCase:
     case = _case(finding, finding.left)
     if finding.changes:
-        case.system_out = _clean("\n".join(str(change) for change in finding.changes))
+        case.system_out = clean("\n".join(str(change) for change in finding.changes))
     return case
 
 
@@ -52,19 +52,19 @@ def _accepting(finding: Finding) -> TestCase:
     if finding.verdict is not Verdict.PENDING:
         return _judged(finding)
     case = _case(finding, Verdict.OK)
-    case.system_out = _clean(f"pending, accepted\n{_told(finding, finding.verdict)}")
+    case.system_out = clean(f"pending, accepted\n{_told(finding, finding.verdict)}")
     return case
 
 
 def _case(finding: Finding, judged: Verdict) -> TestCase:
     setting = finding.setting
-    case = TestCase(_clean(setting.key), classname=_clean(setting.component))
+    case = TestCase(clean(setting.key), classname=clean(setting.component))
     found = outcome(judged)
     if judged is Verdict.NOT_APPLICABLE:
-        case.result = [_result(Skipped, judged.value, _told(finding, judged))]
+        case.result = [result_of(Skipped, judged.value, _told(finding, judged))]
     elif found is not Outcome.FINE:
         kind = Error if found is Outcome.ERROR else Failure
-        case.result = [_result(kind, judged.value, _told(finding, judged))]
+        case.result = [result_of(kind, judged.value, _told(finding, judged))]
     return case
 
 
@@ -84,15 +84,15 @@ def _value(state: State) -> str:
     return state.value if state.value is not None else state.standing.value
 
 
-def _result(
+def result_of(
     kind: type[Error | Failure | Skipped], what: str, text: str
 ) -> Error | Failure | Skipped:
     """A result of the type ``what`` whose message is the first line of ``text``."""
-    result = kind(_clean(text.partition("\n")[0]), what)
-    result.text = _clean(text)
+    result = kind(clean(text.partition("\n")[0]), what)
+    result.text = clean(text)
     return result
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """``text`` without what XML cannot carry."""
     return _NOT_XML.sub("?", text)

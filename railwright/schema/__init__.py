@@ -2,12 +2,14 @@
 
 from railwright.schema.base import Spec
 from railwright.schema.fabric import InfinibandFabric, Opensm, RoceFabric, RoceQos
+from railwright.schema.firmware import FirmwareSpec
 from railwright.schema.holds import HoldsSpec
 from railwright.schema.hugepages import HugepagePool, HugepagesSpec
 from railwright.schema.kernel import KernelSpec, ThpSpec
 from railwright.schema.limits import LimitsSpec
 from railwright.schema.modules import ModulesSpec
 from railwright.schema.node import EffectsSpec, Node, Overlay, SshSpec
+from railwright.schema.pcie import PcieSpec
 from railwright.schema.rails import Rail, RailPlan, RailsSpec
 from railwright.schema.sysctl import SysctlSpec
 from railwright.schema.time import TimeSource, TimeSpec
@@ -16,6 +18,7 @@ from railwright.settings import Effect
 __all__ = [
     "Effect",
     "EffectsSpec",
+    "FirmwareSpec",
     "HoldsSpec",
     "HugepagePool",
     "HugepagesSpec",
@@ -26,6 +29,7 @@ __all__ = [
     "Node",
     "Opensm",
     "Overlay",
+    "PcieSpec",
     "Rail",
     "RailPlan",
     "RailsSpec",

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING
 from pydantic import Field, model_validator
 
 from railwright.schema.base import Spec, reject, word
-from railwright.schema.consistency import fabric_findings
+from railwright.schema.consistency import fabric_findings, firmware_findings
 from railwright.schema.fabric import Fabric
+from railwright.schema.firmware import FirmwareSpec
 from railwright.schema.holds import HoldsSpec
 from railwright.schema.hugepages import HugepagesSpec
 from railwright.schema.kernel import KernelSpec
 from railwright.schema.limits import LimitsSpec
 from railwright.schema.modules import ModulesSpec
+from railwright.schema.pcie import PcieSpec
 from railwright.schema.rails import RailsSpec
 from railwright.schema.sysctl import SysctlSpec
 from railwright.schema.time import TimeSpec
@@ -57,6 +59,8 @@ class Overlay(Spec):
         description="What the rails form, and with it the recommended defaults; null has none.",
     )
     rails: RailsSpec = Field(default=RailsSpec(), description="The NICs of the fabric.")
+    firmware: FirmwareSpec = Field(default=FirmwareSpec(), description="Firmware of those NICs.")
+    pcie: PcieSpec = Field(default=PcieSpec(), description="The PCIe path to GPUs and drives.")
     ssh: SshSpec = Field(default=SshSpec(), description="How a node is reached.")
     effects: EffectsSpec = Field(default=EffectsSpec(), description="What a run may do.")
     sysctl: SysctlSpec = Field(default=SysctlSpec(), description="Kernel parameters.")
@@ -76,5 +80,6 @@ class Node(Overlay):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Node":
-        reject(fabric_findings(self.fabric, self.rails, self.sysctl))
+        found = fabric_findings(self.fabric, self.rails, self.sysctl)
+        reject(found + firmware_findings(self.fabric, self.firmware))
         return self
