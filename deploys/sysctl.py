@@ -1,14 +1,19 @@
 """Kernel parameters: one drop-in that sorts last, each value put in force at once."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from facts.nics import SECTIONS as NICS
+from facts.nics import read_nics
 from facts.sysctl import DROP_IN, RULES, SECTIONS, SysctlState, read_sysctl
 from railwright.actions import Action, WriteValue
 from railwright.component import Component
 from railwright.files import FileRecord
 from railwright.owned import HEADER, OwnedFile, owned_file_action, owned_file_setting
+from railwright.rails import rail_sysctls
 from railwright.recommended import reason
+from railwright.resolve.nics import find_rails, renamed
 from railwright.resolve.sysctl import (
     Assignment,
     BadLine,
@@ -45,12 +50,28 @@ _FOREIGN_KERNEL = "a container shares its host's kernel"
 
 def wanted(node: Node) -> dict[str, str]:
     """What the node asks for: normal value by key, in the order in which it is written."""
-    values = {
-        key: normal_value(value) for key, value in node.sysctl.values.items() if value is not None
-    }
+    asked = node.sysctl.values
+    values = {key: normal_value(value) for key, value in asked.items() if value is not None}
+    for key, least in rail_sysctls(node).items():
+        # The larger of all and the interface's holds, so that less than all's cannot be had.
+        common = asked.get(_common(key))
+        if key not in asked:
+            values[key] = str(max(least, common) if isinstance(common, int) else least)
     if node.kernel.numa_balancing is not None:
         values[NUMA_BALANCING] = "1" if node.kernel.numa_balancing else "0"
     return dict(sorted(values.items(), key=lambda item: (item[0] != _FIRST, item[0])))
+
+
+# Of these the larger of all and the interface's is in force: IN_DEV_MAXCONF.
+# Source: include/linux/inetdevice.h; Documentation/networking/ip-sysctl.rst.
+_MAXIMUM = re.compile(
+    r"net\.ipv4\.conf\.(?!all\.|default\.)([^.]+)\.(arp_ignore|arp_announce|rp_filter)"
+)
+
+
+def _common(key: str) -> str:
+    """The key of all interfaces that stands beside one of a single interface."""
+    return f"net.ipv4.conf.all.{key.rpartition('.')[2]}"
 
 
 def owned_files(node: Node, seen: SysctlState, is_container: bool) -> list[OwnedFile]:
@@ -99,7 +120,11 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
         return []
     seen = read_sysctl(snapshot)
     container = snapshot.is_container
-    found = [_key_setting(key, value, node, seen, container) for key, value in wanted(node).items()]
+    coming = {} if container else _coming(node, snapshot, seen)
+    found = [
+        _key_setting(key, value, node, seen, container, coming)
+        for key, value in wanted(node).items()
+    ]
     for owned in owned_files(node, seen, container):
         setting = owned_file_setting(NAME, owned, records)
         found.extend([setting] if setting is not None else [])
@@ -113,8 +138,24 @@ def _is_ours(records: list[FileRecord]) -> bool:
     return any(record.path in (DROP_IN, RULES) for record in records)
 
 
+def _coming(node: Node, snapshot: Snapshot, seen: SysctlState) -> dict[str, str]:
+    """Interfaces that component rails brings into being in this run, with their rail."""
+    keys = rail_sysctls(node)
+    if all(waits_for_interface(key, seen.values) is None for key in keys):
+        return {}
+    nics = read_nics(snapshot)
+    rails = find_rails(node, nics)
+    due = renamed(node, rails, nics)
+    return {rail.plan.name or "": rail.key for rail in rails if rail.key in due}
+
+
 def _key_setting(
-    key: str, value: str, node: Node, seen: SysctlState, is_container: bool
+    key: str,
+    value: str,
+    node: Node,
+    seen: SysctlState,
+    is_container: bool,
+    coming: Mapping[str, str],
 ) -> Setting:
     if not is_container and _is_unknown(key, seen):
         unknown = State(standing=Standing.NOT_APPLICABLE, detail="this kernel has no such key")
@@ -123,11 +164,12 @@ def _key_setting(
     running = (
         State(standing=Standing.NOT_APPLICABLE, detail=_FOREIGN_KERNEL)
         if is_container
-        else _running(key, value, node, seen)
+        else _running(key, value, node, seen, coming)
     )
     if running.standing is Standing.WRONG and persisted.standing is Standing.RIGHT and seen.tuned:
         running = running.model_copy(update={"decider": f"tuned.service ({seen.tuned})"})
         remedy = f"set {key} in the tuned profile {seen.tuned}, or take it out there"
+    above = None if is_container else _above(key, value, running, node, seen)
     locked = running.standing is Standing.WRONG and running.value == _LOCKED.get(key)
     return Setting(
         component=NAME,
@@ -136,7 +178,8 @@ def _key_setting(
         persisted=persisted,
         running=running,
         effect=Effect.REBOOT if locked else Effect.LIVE,
-        remedy=remedy,
+        remedy=above or remedy,
+        acts=above is None,
         why=reason(fabric_kind(node.fabric), key, node.sysctl.values.get(key)),
     )
 
@@ -162,9 +205,31 @@ def _complaint(key: str, seen: SysctlState) -> str | None:
     return next((x for x in seen.complaints.split("\n") if any(q in x for q in quoted)), None)
 
 
-def _running(key: str, desired: str, node: Node, seen: SysctlState) -> State:
+def _above(key: str, desired: str, running: State, node: Node, seen: SysctlState) -> str | None:
+    """What a person must lower where ``all`` is more than what the interface shall have."""
+    common = _common(key)
+    if not _MAXIMUM.fullmatch(key) or running.standing is not Standing.WRONG:
+        return None
+    value = seen.values.get(common)
+    stays = common not in wanted(node) and isinstance(value, int) and value > int(desired)
+    return f"set sysctl.values {common} to {desired}: it is {value}" if stays else None
+
+
+def _effective(key: str, seen: SysctlState) -> tuple[str, str | None]:
+    """The value in force, and the two of which it is the larger."""
+    value, common = seen.values[key], seen.values.get(_common(key))
+    match = _MAXIMUM.fullmatch(key)
+    if match is None or not isinstance(value, int) or not isinstance(common, int):
+        return normal_value(value), None
+    larger = str(max(value, common))
+    return larger, f"effective {larger}: all has {common}, {match[1]} has {value}"
+
+
+def _running(
+    key: str, desired: str, node: Node, seen: SysctlState, coming: Mapping[str, str]
+) -> State:
     if key in seen.values:
-        value = normal_value(seen.values[key])
+        value, both = _effective(key, seen)
         right = _matches(key, desired, value)
         refusal = next((r for r in seen.refusals if r.key == key), None)
         return State(
@@ -172,7 +237,7 @@ def _running(key: str, desired: str, node: Node, seen: SysctlState) -> State:
             value=value,
             detail=f"{refusal.value} was refused at boot: {refusal.error}"
             if refusal is not None and not right
-            else None,
+            else both,
         )
     unreadable = seen.unreadable or _complaint(key, seen)
     if unreadable is not None:
@@ -180,6 +245,8 @@ def _running(key: str, desired: str, node: Node, seen: SysctlState) -> State:
     module = module_of(key)
     if module is None:
         interface = waits_for_interface(key, seen.values)
+        if interface is not None and interface in coming:
+            return State(standing=Standing.ABSENT, detail=f"comes with {coming[interface]}")
         return State(standing=Standing.LATE, detail=f"there is no interface {interface} yet")
     if module in {module_name(name) for name in node.modules.load}:
         return State(standing=Standing.ABSENT, detail=f"comes with the module {module}")
@@ -290,4 +357,4 @@ def actions(node: Node, snapshot: Snapshot, found: list[Setting]) -> Iterator[Ac
         yield from owned_file_action(owned, by_key.get(owned.path))
 
 
-COMPONENT = Component(name=NAME, sections=SECTIONS, settings=settings, actions=actions)
+COMPONENT = Component(name=NAME, sections=(*SECTIONS, *NICS), settings=settings, actions=actions)

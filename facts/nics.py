@@ -6,7 +6,10 @@ numbers of RDMA devices on the probing order.
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
+
+from pydantic import Field
 
 from facts.probe import Section, SnapshotFact
 from facts.rdma import RdmaLink, parse_rdma_links
@@ -29,6 +32,12 @@ for link in /sys/class/net/*/lower_*; do
     [ -e "$link" ] || continue
     upper=${link#/sys/class/net/}
     echo "lower ${upper%%/*} ${link##*/lower_}"
+done
+# What takes a port down takes its virtual functions with it.
+for link in /sys/class/net/*/device/physfn/net/*; do
+    [ -e "$link" ] || continue
+    upper=${link#/sys/class/net/}
+    echo "lower ${upper%%/*} ${link##*/}"
 done
 for link in /sys/class/infiniband/*; do
     [ -e "$link" ] || continue
@@ -56,7 +65,12 @@ while [ "$pid" -gt 1 ]; do
 done
 [ -n "$found" ] || return 0
 echo "ssh $found"
-ip -j route get "${found%% *}"
+set -- $found
+case $1 in
+    # The interface stands in a link-local address.
+    *%*) ;;
+    *) ip -j route get "$1" from "$3" && ip -j route get "$1" ;;
+esac
 """,
     ),
 )
@@ -108,6 +122,10 @@ class Nics(Model):
     holders: dict[str, str]
     """Address to the interface that has it, of all interfaces, virtual ones too."""
     way_in: frozenset[str] | None
+    addresses: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Interface to its addresses with their prefix length, of all interfaces."""
+    client: str | None = None
+    """The address that ssh came from."""
 
     def rdma_of(self, interface: str) -> RdmaDevice | None:
         """The RDMA device whose port lies on ``interface``."""
@@ -143,6 +161,8 @@ def read_nics(snapshot: Snapshot) -> Nics:
     interfaces = [_interface(line, addresses) for line in ports if line.startswith("port net ")]
     links = parse_rdma_links(rdma) if rdma.strip() else ()
     devices = [_rdma(line, links) for line in ports if line.startswith("rdma ")]
+    # A way back that the kernel could not tell is not known.
+    way_in = snapshot.text("way_in") if snapshot.section("way_in").rc == 0 else ""
     holders = {
         address.partition("/")[0]: name
         for name, found in addresses.items()
@@ -153,7 +173,14 @@ def read_nics(snapshot: Snapshot) -> Nics:
         rdma={device.name: device for device in devices},
         lowers=lowers,
         holders=holders,
-        way_in=parse_way_in(snapshot.text("way_in"), holders, lowers),
+        way_in=parse_way_in(
+            way_in,
+            {name: link.addresses for name, link in addresses.items()},
+            lowers,
+            frozenset(interface.name for interface in interfaces),
+        ),
+        addresses={name: link.addresses for name, link in addresses.items()},
+        client=parse_client(way_in),
     )
 
 
@@ -242,25 +269,52 @@ def _rdma(line: str, links: tuple[RdmaLink, ...]) -> RdmaDevice:
     )
 
 
+_SSH = re.compile(r"ssh (\S+) \d+ (\S+) \d+")
+
+
+def parse_client(text: str) -> str | None:
+    """The address that ssh came from, as the section ``way_in`` tells it."""
+    match = _SSH.match(text)
+    return match[1].partition("%")[0] if match else None
+
+
 def parse_way_in(
-    text: str, holders: dict[str, str], lowers: dict[str, tuple[str, ...]]
+    text: str,
+    addresses: Mapping[str, tuple[str, ...]],
+    lowers: Mapping[str, tuple[str, ...]],
+    ports: frozenset[str],
 ) -> frozenset[str] | None:
     """The interfaces that carry the ssh session: in, out, and all that they are made of.
 
-    None where ssh did not tell, which is not the same as none.
+    None where ssh did not tell, and where it came in by an interface below which no port is seen
+    (a tunnel, or an agent on the node itself): any port could then be the one.
     """
-    first, _, rest = text.partition("\n")
-    words = first.split(" ")
-    if words[0] != "ssh" or len(words) != 5:
+    match = _SSH.match(text)
+    if match is None:
         return None
-    server = words[3].partition("%")[0]
-    found = {name for address, name in holders.items() if address == server}
-    found |= {str(route["dev"]) for route in _list(rest, "ip -j route get") if "dev" in route}
-    if not found:
-        return None
-    todo = list(found)
+    server, _, scope = match[2].partition("%")
+    found = {scope} if scope else set()
+    found |= {name for name, all_ in addresses.items() if server in _hosts(all_)}
+    for line in text.splitlines()[1:]:
+        found |= {str(route["dev"]) for route in _list(line, "ip -j route get") if "dev" in route}
+    known: set[str] = set()
+    for start in found:
+        below = _below(start, lowers)
+        if not below & ports:
+            return None
+        known |= below
+    return frozenset(known) or None
+
+
+def _hosts(addresses: Iterable[str]) -> set[str]:
+    return {address.partition("/")[0] for address in addresses}
+
+
+def _below(start: str, lowers: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """``start`` and all interfaces that it is made of."""
+    found, todo = {start}, [start]
     while todo:
-        below = lowers.get(todo.pop(), ())
-        todo += [name for name in below if name not in found]
-        found.update(below)
-    return frozenset(found)
+        new = [name for name in lowers.get(todo.pop(), ()) if name not in found]
+        found.update(new)
+        todo += new
+    return found

@@ -114,15 +114,14 @@ def _routes(plan: RailPlan, subnet: IPv4Network) -> Iterable[Route]:
 def rail_sysctls(node: Node) -> dict[str, int]:
     """The sysctls that keep each rail's addresses to its own port, by key.
 
-    arp_ignore 1: only the port that has the address answers for it. arp_announce 2: an ARP
-    request names an address of the port that it leaves by. rp_filter 2: what comes back on
-    another rail is not dropped. Source: kernel documentation, networking/ip-sysctl.
+    A rail to which the plan gives no name or no address has none. arp_ignore 1: only the port
+    that has the address answers for it. arp_announce 2: an ARP request names an address of the
+    port that it leaves by. rp_filter 2: what comes back on another rail is not dropped. Source:
+    kernel documentation, networking/ip-sysctl.
     """
-    template = node.rails.name
-    if template is None or node.fabric is None:
-        return {}
     return {
-        f"net.ipv4.conf.{template.format(rail=rail)}.{key}": value
-        for rail in sorted(node.rails.nics)
+        f"net.ipv4.conf.{rail.name}.{key}": value
+        for rail in planned(node)
+        if rail.name is not None and rail.address is not None
         for key, value in _ARP.items()
     }

@@ -1,9 +1,11 @@
 """Which port of a node a rail's NIC is."""
 
+from collections.abc import Iterable
+
 from facts.nics import Interface, Nics, RdmaDevice
 from railwright.model import Model
 from railwright.rails import PlannedRail, planned
-from railwright.schema import Node, Rail
+from railwright.schema import Effect, Node, Rail
 
 
 class Port(Model):
@@ -35,6 +37,39 @@ class FoundRail(Model):
 def find_rails(node: Node, nics: Nics) -> tuple[FoundRail, ...]:
     """Each rail of ``node`` with its port. Raises PlanError where the plan has no room for it."""
     return tuple(_found(plan, nics) for plan in planned(node))
+
+
+def rails_in_image(node: Node) -> tuple[FoundRail, ...]:
+    """The rails of a node that shares its kernel, whose ports are known by the inventory alone."""
+    return tuple(
+        FoundRail(plan=plan, port=Port(interface=None, rdma=None, pci=plan.nic.pci))
+        for plan in planned(node)
+    )
+
+
+def renamed(node: Node, rails: Iterable[FoundRail], nics: Nics) -> dict[str, str]:
+    """Rails whose interface a run gives its name, with the name that it has until then.
+
+    A name that another interface has is free only where that one is renamed too.
+    """
+    if Effect.LINK not in node.effects.allow:
+        return {}
+    due = {
+        rail.key: (port.interface.name, rail.plan.name)
+        for rail in rails
+        if (port := rail.port) is not None and port.interface is not None
+        if port.refusal is None and rail.plan.name not in (None, port.interface.name)
+    }
+    while True:
+        leaving = {name for name, _ in due.values()}
+        free = {
+            key: (name, new)
+            for key, (name, new) in due.items()
+            if new not in nics.addresses or new in leaving
+        }
+        if len(free) == len(due):
+            return {key: name for key, (name, _) in due.items()}
+        due = free
 
 
 def _found(plan: PlannedRail, nics: Nics) -> FoundRail:
@@ -71,14 +106,27 @@ def _name_of(nic: Rail) -> str:
 def _interfaces(nic: Rail, nics: Nics) -> list[Interface]:
     every = list(nics.interfaces.values())
     if nic.mac is not None:
-        return [one for one in every if one.permanent_mac == nic.mac]
+        return _ports([one for one in every if one.permanent_mac == nic.mac])
     if nic.pci is not None:
-        at = [one for one in every if one.pci == nic.pci]
-        # A device below the function (virtio) counts where the function itself has no interface.
-        return [one for one in at if one.is_function] or at
+        return _ports([one for one in every if one.pci == nic.pci])
     devices = [device for device in nics.rdma.values() if _is(device, nic)]
-    netdevs = {link.netdev for device in devices for link in device.links}
-    return [one for one in every if one.name in netdevs]
+    netdevs = {link.netdev for device in devices for link in device.links if link.netdev}
+    if netdevs:
+        return [one for one in every if one.name in netdevs]
+    # Before Linux 6.7 an InfiniBand port does not name its interface.
+    functions = {device.pci for device in devices if device.pci is not None}
+    return _ports([one for one in every if one.pci in functions])
+
+
+def _ports(at: list[Interface]) -> list[Interface]:
+    """Those of the interfaces at one place that are a port.
+
+    A device below the function (virtio) counts where the function itself has no interface; an
+    IPoIB interface for one partition (ib0.8001) is not a port beside its parent.
+    """
+    names = {one.name for one in at}
+    whole = [one for one in at if "." not in one.name or one.name.partition(".")[0] not in names]
+    return [one for one in whole if one.is_function] or whole
 
 
 def _is(device: RdmaDevice, nic: Rail) -> bool:

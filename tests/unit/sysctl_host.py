@@ -49,6 +49,10 @@ def snapshot(
         "sysctl_modules": Section(stdout=modules, rc=0),
         "sysctl_units": Section(stdout=unit("systemd-sysctl.service"), rc=0),
         "sysctl_refusals": Section(stdout="", rc=0),
+        "nic_ports": Section(stdout="", rc=0),
+        "nic_rdma": Section(stdout="", rc=0),
+        "nic_addresses": Section(stdout="[]", rc=0),
+        "way_in": Section(stdout="", rc=0),
     }
     return Snapshot(host="n1", marker=MARKER, sections={**sections, **more})
 
