@@ -8,7 +8,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: setup packages lint unit lab lab-down lab-ssh demo molecule test test-lab test-trixie bench lock clean
+.PHONY: setup packages lint unit lab lab-down lab-ssh demo fabric molecule test test-lab test-trixie bench lock clean
 
 setup: packages .venv/ready
 
@@ -47,6 +47,10 @@ lab-ssh:
 demo: setup
 	$(BIN)/python -m tests.lab.demo
 
+# A simulated InfiniBand fabric of 128 nodes, in ordinary processes.
+fabric: setup
+	$(BIN)/python -m pytest -q tests/fabric
+
 # The scenario, and then that its verify fails where a component is idle.
 molecule: setup
 	cd tests && molecule test
@@ -59,7 +63,7 @@ test-lab: setup
 test-trixie: setup
 	DISTRO=trixie $(BIN)/python -m pytest -q tests/lab
 
-test: lint unit molecule test-lab
+test: lint unit fabric molecule test-lab
 
 bench: setup
 	$(BIN)/python -m tests.bench

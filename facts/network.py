@@ -116,6 +116,9 @@ class Udev(Model):
     driver: str | None = None
 
 
+ArpKey = Literal["arp_ignore", "arp_announce"]
+
+
 class Network(Model):
     """A node's network configuration.
 
@@ -136,7 +139,7 @@ class Network(Model):
     routes: tuple[KernelRoute, ...]
     arp: dict[str, dict[str, int]]
 
-    def effective_arp(self, interface: str, key: Literal["arp_ignore", "arp_announce"]) -> int:
+    def effective_arp(self, interface: str, key: ArpKey) -> int:
         """The larger of ``all`` and the interface's own. Source: include/linux/inetdevice.h."""
         return max(self.arp.get(name, {}).get(key, 0) for name in ("all", interface))
 

@@ -26,7 +26,8 @@ class Section(Model):
     """A part of the probe: ``script`` is the body of a shell function.
 
     It may call ``files PATH...`` (see probe.sh) and ``units NAME...``, and use ``$RW_MODULES``,
-    ``$RW_PACKAGES`` and ``$RW_SERVICES``. Standard output is cut at ``cap_bytes``.
+    ``$RW_PACKAGES``, ``$RW_SERVICES`` and ``$RW_FIRMWARE``. Standard output is cut at
+    ``cap_bytes``.
     """
 
     name: str
@@ -44,6 +45,8 @@ class Focus(Model):
     """Packages whose versions are read, as ``name`` or ``name=version``."""
     services: tuple[str, ...] = ()
     """Units whose limits are read."""
+    firmware: tuple[str, ...] = ()
+    """The tool, and the firmware keys that NICs are asked for."""
 
     @classmethod
     def of(cls, node: Node) -> "Focus":
@@ -57,7 +60,14 @@ class Focus(Model):
             modules=tuple(sorted(modules)),
             packages=tuple(sorted(packages)),
             services=tuple(sorted(node.limits.services)),
+            firmware=_firmware(node),
         )
+
+
+def _firmware(node: Node) -> tuple[str, ...]:
+    if not (node.firmware.keys and node.rails.nics):
+        return ()
+    return (node.firmware.tool, *sorted(node.firmware.keys))
 
 
 IDENTITY = Section(
@@ -86,6 +96,7 @@ def script(sections: Iterable[Section], focus: Focus) -> str:
         f"RW_MODULES={shlex.quote(' '.join(focus.modules))}",
         f"RW_PACKAGES={shlex.quote(' '.join(focus.packages))}",
         f"RW_SERVICES={shlex.quote(' '.join(focus.services))}",
+        f"RW_FIRMWARE={shlex.quote(' '.join(focus.firmware))}",
     ]
     calls = [f'printf "railwright-probe %s %s\\n" {FORMAT} "$N"']
     for section in (IDENTITY, REBOOT_LEDGER, *sections):

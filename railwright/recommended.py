@@ -5,7 +5,7 @@ is set to null is left alone.
 """
 
 from railwright.model import Model
-from railwright.schema import KernelSpec, LimitsSpec, Overlay, SysctlSpec
+from railwright.schema import KernelSpec, LimitsSpec, Overlay, PcieSpec, SysctlSpec
 from railwright.schema.fabric import FabricKind
 from railwright.schema.sysctl import SysctlValue
 
@@ -195,12 +195,14 @@ def recommended(fabric: FabricKind) -> Overlay:
     Beside the sysctls: unlimited locked memory, without which RDMA registration fails
     (NVIDIA/nccl-tests#206), 1048576 open files, NUMA balancing off (its page migrations cost tens
     of milliseconds: deepseek-ai/DeepEP#624), and iommu=pt, without which peer-to-peer DMA is
-    translated (NVIDIA/nccl#1737).
+    translated (NVIDIA/nccl#1737). On the PCIe path no bridge redirects peer traffic, links are
+    as wide as they can be, and each rail is near its GPU; see PcieSpec for the sources.
     """
     return Overlay(
         sysctl=SysctlSpec(values={entry.key: entry.value for entry in SYSCTLS[fabric]}),
         limits=LimitsSpec(memlock="unlimited", nofile=1048576),
         kernel=KernelSpec(arguments={"iommu": "pt"}, numa_balancing=False),
+        pcie=PcieSpec(acs="clear", links="full", affinity="nearest", iommu="passthrough"),
     )
 
 

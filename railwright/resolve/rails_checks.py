@@ -1,13 +1,18 @@
-"""What is looked at on the rails and never acted on: subnets that overlap, addresses and default
-routes that are not of the plan."""
+"""What is looked at on the rails and never acted on.
+
+Subnets that overlap, and addresses and default routes that are not of the plan.
+"""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Interface
 
-from facts.network import MAIN
+from facts.network import MAIN, ArpKey
 from facts.nics import Nics
 from railwright.resolve.rails_view import RailsView, RailView
 from railwright.settings import Setting, Standing, State
+
+_BOUND: dict[ArpKey, int] = {"arp_ignore": 1, "arp_announce": 2}
+"""What binds ARP to the port that has the address; see railwright.rails.rail_sysctls."""
 
 
 def checks(component: str, view: RailsView, rail: RailView) -> Iterator[Setting]:
@@ -65,7 +70,7 @@ def _subnet(
     unbound = [
         f"{key} of {one} is {view.network.effective_arp(one, key)}, at least {least} is needed"
         for one in sorted({name, *(other for _, other, _ in shared)})
-        for key, least in (("arp_ignore", 1), ("arp_announce", 2))
+        for key, least in _BOUND.items()
         if view.network.effective_arp(one, key) < least
     ]
     if not unbound:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from railwright.schema.base import Finding
-from railwright.schema.fabric import InfinibandFabric, RoceFabric, RoceQos
+from railwright.schema.fabric import InfinibandFabric, RoceFabric
+from railwright.schema.firmware import FirmwareSpec, number_of, ports_with
+from railwright.schema.qos_consistency import listed, qos_findings
 from railwright.schema.rails import IDENTITIES, Rail, RailsSpec
 from railwright.schema.sysctl import SysctlSpec
 
@@ -25,9 +27,10 @@ def fabric_findings(
     """All that does not fit together in a node's fabric, rails and sysctls."""
     found = [*_rail_findings(rails, fabric), *_plan_findings(rails)]
     if isinstance(fabric, RoceFabric):
-        qos = [*_mapping_findings(fabric.qos), *_bandwidth_findings(fabric.qos)]
-        qos += _buffer_findings(fabric.qos)
-        found += [Finding(("fabric", "qos", *one.path), one.value, one.expected) for one in qos]
+        found += [
+            Finding(("fabric", "qos", *one.path), one.value, one.expected)
+            for one in qos_findings(fabric.qos)
+        ]
         found += _mtu_findings(rails)
         found += _arp_findings(rails, sysctl)
     return found
@@ -163,132 +166,47 @@ def _shared_subnets(rails: RailsSpec) -> list[tuple[int, int]]:
     ]
 
 
-def _mapping_findings(qos: RoceQos) -> list[Finding]:
-    """Where DSCP, priority, PFC, ECN and traffic class do not fit together."""
-    roce, cnp = qos.priority_of(qos.roce_dscp), qos.priority_of(qos.cnp_dscp)
-    found = []
-    if qos.trust == "dscp" and roce not in qos.lossless:
-        found.append(
-            Finding(
-                ("roce_dscp",),
-                qos.roce_dscp,
-                f"a DSCP of a priority in lossless {_listed(qos.lossless)}: it has priority {roce}",
-            )
-        )
-    if qos.cnp_priority in qos.lossless:
-        found.append(
-            Finding(
-                ("cnp_priority",),
-                qos.cnp_priority,
-                f"none in lossless {_listed(qos.lossless)}: a paused CNP cannot slow anyone down",
-            )
-        )
-    if qos.trust == "dscp" and cnp != qos.cnp_priority:
-        found.append(
-            Finding(
-                ("cnp_dscp",),
-                qos.cnp_dscp,
-                f"a DSCP of cnp_priority {qos.cnp_priority}: it has priority {cnp}",
-            )
-        )
-    if qos.cnp_dscp == qos.roce_dscp:
-        found.append(Finding(("cnp_dscp",), qos.cnp_dscp, "another DSCP than roce_dscp"))
-    if qos.traffic_class >> 2 != qos.roce_dscp:
-        low = qos.roce_dscp << 2
-        found.append(
-            Finding(
-                ("traffic_class",),
-                qos.traffic_class,
-                f"{low} to {low + 3}, which is roce_dscp {qos.roce_dscp} × 4 and two ECN bits "
-                f"(as it is it carries DSCP {qos.traffic_class >> 2})",
-            )
-        )
-    if qos.trust == "dscp" and roce not in qos.ecn:
-        found.append(
-            Finding(
-                ("ecn",),
-                sorted(qos.ecn),
-                f"priority {roce} of roce_dscp {qos.roce_dscp} in it: without ECN, PFC is the "
-                "only brake",
-            )
-        )
-    if qos.trust == "pcp" and qos.dscp_to_priority:
-        found.append(Finding(("dscp_to_priority",), qos.dscp_to_priority, "nothing: trust is pcp"))
-    return found
-
-
-def _bandwidth_findings(qos: RoceQos) -> list[Finding]:
-    found = [
-        Finding(
-            ("ets_percent", str(priority)),
-            qos.ets_percent[priority],
-            f"none for a priority in strict {_listed(qos.strict)}",
-        )
-        for priority in sorted(qos.strict & qos.ets_percent.keys())
-    ]
-    total = sum(qos.ets_percent.values())
-    if qos.ets_percent and total != 100:
-        found.append(
-            Finding(("ets_percent",), qos.ets_percent, f"shares of 100 in all, not {total}")
-        )
-    roce = qos.priority_of(qos.roce_dscp)
-    if qos.ets_percent and roce not in qos.strict and not qos.ets_percent.get(roce):
-        found.append(
-            Finding(
-                ("ets_percent",),
-                qos.ets_percent,
-                f"a share for priority {roce} of roce_dscp {qos.roce_dscp}",
-            )
-        )
-    return found
-
-
-def _buffer_findings(qos: RoceQos) -> list[Finding]:
-    found = [
-        Finding(
-            ("priority_to_buffer", str(priority)),
-            qos.priority_to_buffer.get(priority, 0),
-            "a buffer of its own for a priority in lossless, apart from the lossy ones "
-            f"{_listed(frozenset(range(8)) - qos.lossless)}",
-        )
-        for priority in sorted(qos.lossless)
-        if qos.priority_to_buffer and _shares_with_lossy(qos, priority)
-    ]
-    found += [
-        Finding(
-            ("priority_to_buffer", str(priority)), buffer, "a buffer that has bytes in buffer_bytes"
-        )
-        for priority, buffer in sorted(qos.priority_to_buffer.items())
-        if qos.buffer_bytes and not qos.buffer_bytes.get(buffer)
-    ]
-    if qos.buffer_bytes and qos.cable_length_m is not None:
-        found.append(
-            Finding(
-                ("buffer_bytes",),
-                qos.buffer_bytes,
-                f"none beside cable_length_m {qos.cable_length_m}: the NIC sizes its buffers by "
-                "one or the other",
-            )
-        )
-    if qos.backend == "inbox" and qos.cable_length_m is not None:
-        found.append(
-            Finding(
-                ("cable_length_m",),
-                qos.cable_length_m,
-                "buffer_bytes, or backend nvidia: the inbox backend has no cable length",
-            )
-        )
-    return found
-
-
-def _shares_with_lossy(qos: RoceQos, priority: int) -> bool:
-    buffer = qos.priority_to_buffer.get(priority, 0)
-    return any(
-        qos.priority_to_buffer.get(other, 0) == buffer
-        for other in range(8)
-        if other not in qos.lossless
+def firmware_findings(
+    fabric: RoceFabric | InfinibandFabric | None, firmware: FirmwareSpec
+) -> list[Finding]:
+    """Where the keys of the NICs' firmware do not fit together, or not the fabric."""
+    found = _dependent(firmware, "NUM_OF_VFS", "SRIOV_EN", "without which there are none")
+    found += _dependent(
+        firmware, "MAX_ACC_OUT_READ", "ADVANCED_PCI_SETTINGS", "without which it is hidden"
     )
+    if fabric is None:
+        return found
+    qos = fabric.qos if isinstance(fabric, RoceFabric) else None
+    # The second port of a card may be of another network, a rail's first may not.
+    found += _disagreeing(firmware, "LINK_TYPE_P1", 1 if qos is None else 2, "fabric.kind")
+    if qos is None:
+        return found
+    for name, field, number in (
+        ("CNP_DSCP", "cnp_dscp", qos.cnp_dscp),
+        ("CNP_802P_PRIO", "cnp_priority", qos.cnp_priority),
+    ):
+        for key in ports_with(firmware.keys, name):
+            found += _disagreeing(firmware, key, number, f"fabric.qos.{field}")
+    mask = sum(1 << priority for priority in qos.ecn)
+    for key, value in ports_with(firmware.keys, "ROCE_CC_PRIO_MASK").items():
+        given = number_of(key, value)
+        if given is not None and given & mask != mask:
+            expected = f"a mask with the bits of fabric.qos.ecn {listed(qos.ecn)} ({mask})"
+            found.append(Finding(("firmware", "keys", key), value, expected))
+    return found
 
 
-def _listed(priorities: frozenset[int]) -> str:
-    return "{" + ", ".join(map(str, sorted(priorities))) + "}"
+def _disagreeing(firmware: FirmwareSpec, key: str, number: int, field: str) -> list[Finding]:
+    value = firmware.keys.get(key)
+    if value is None or number_of(key, value) == number:
+        return []
+    return [Finding(("firmware", "keys", key), value, f"{number}, as {field} says")]
+
+
+def _dependent(firmware: FirmwareSpec, key: str, needed: str, reason: str) -> list[Finding]:
+    """``key`` without ``needed`` set to 1; no virtual functions need nothing."""
+    value, other = firmware.keys.get(key), firmware.keys.get(needed, 0)
+    none_asked = value is None or (key == "NUM_OF_VFS" and value == 0)
+    if none_asked or number_of(needed, other) == 1:
+        return []
+    return [Finding(("firmware", "keys", key), value, f"{needed} 1 beside it, {reason}")]

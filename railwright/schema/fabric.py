@@ -9,7 +9,8 @@ from railwright.schema.base import Spec
 
 Priority = Annotated[int, Field(ge=0, le=7)]
 Dscp = Annotated[StrictInt, Field(ge=0, le=63)]
-Percent = Annotated[StrictInt, Field(ge=0, le=100)]
+# A class with 0 % is served only when no other has anything to send.
+Percent = Annotated[StrictInt, Field(ge=1, le=100)]
 
 
 class RoceQos(Spec):
@@ -37,7 +38,8 @@ class RoceQos(Spec):
     )
     ets_percent: dict[Priority, Percent] = Field(
         default={0: 50, 3: 50},
-        description="Priority to its share of the bandwidth; each has a traffic class of its own.",
+        description="Priority to its share of the link, and a traffic class of its own; "
+        "priorities neither here nor in strict have the class of priority 0.",
     )
     strict: frozenset[Priority] = Field(
         default=frozenset({6}), description="Priorities served before all others."
@@ -46,8 +48,9 @@ class RoceQos(Spec):
         default=106,
         description="ToS byte of RoCE packets: DSCP × 4, and the two ECN bits (2 is ECT(0)).",
     )
-    cable_length_m: Annotated[StrictInt, Field(ge=1, le=1000)] | None = Field(
-        default=None, description="Length of the cable in m, from which a NIC sizes its headroom."
+    # mlx5 passes over 1000 m and more. Source: en_dcbnl.c, MLX5E_MAX_CABLE_LENGTH.
+    cable_length_m: Annotated[StrictInt, Field(ge=1, le=999)] | None = Field(
+        default=None, description="Length of the cable in m: the headroom in buffer_bytes' buffers."
     )
     buffer_bytes: dict[Priority, Annotated[StrictInt, Field(ge=0)]] = Field(
         default={}, description="Receive buffer (0 to 7) to its bytes; empty leaves them alone."
@@ -57,7 +60,7 @@ class RoceQos(Spec):
     )
     backend: Literal["inbox", "nvidia"] = Field(
         default="inbox",
-        description="Kernel interfaces only, or with those that NVIDIA's driver adds to them.",
+        description="Kernel interfaces alone, or those that NVIDIA's driver adds to them too.",
     )
     ecn_in_firmware: StrictBool = Field(
         default=True,

@@ -22,7 +22,17 @@ _RECIPE = (
     _HERE.parent / "lab/image/root/etc/systemd/system/railwright-lab-job.service",
 )
 # Python is left out on purpose: railwright must not need it on a node.
-_PACKAGES = ("chrony", "dbus", "iproute2", "kmod", "procps", "systemd", "systemd-sysv")
+_PACKAGES = (
+    "chrony",
+    "dbus",
+    "iproute2",
+    "kmod",
+    "opensm",
+    "procps",
+    "systemd",
+    "systemd-sysv",
+    "udev",
+)
 
 
 def recipe_hash() -> str:

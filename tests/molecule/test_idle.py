@@ -32,7 +32,8 @@ def _bare_container() -> Iterator[None]:
     molecule("destroy")
 
 
-@pytest.mark.parametrize("component", [component.name for component in COMPONENTS])
+# What firmware persists is in the NICs.
+@pytest.mark.parametrize("component", [c.name for c in COMPONENTS if c.name != "firmware"])
 def test_verify_fails_for_the_component_that_is_idle(component: str) -> None:
     converged = molecule("converge", RAILWRIGHT_DEPLOY="tests/molecule/idle.py", IDLE=component)
     assert converged.returncode == 0, converged.stdout
