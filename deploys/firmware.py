@@ -6,10 +6,10 @@ functions of a card share its keys, so that rails on one card have them under th
 
 from collections.abc import Iterator
 
-from facts import ib_ports, nics
-from facts.ib_ports import read_images
+from facts import nics, ports
 from facts.nic_firmware import LEDGER, SECTIONS, Card, NicFirmware, read_nic_firmware, remembers
 from facts.nics import Nics, read_nics
+from facts.ports import read_images
 from railwright.actions import Action, InstallFile, RunScript
 from railwright.component import Component
 from railwright.ledger import (
@@ -25,13 +25,12 @@ from railwright.resolve.firmware import Boot
 from railwright.resolve.nics import FoundRail, find_rails
 from railwright.schema import Node
 from railwright.schema.firmware import known_key
-from railwright.settings import Effect, Setting, Standing, State, enforces, persists
+from railwright.settings import NOTHING, Effect, Setting, Standing, State, enforces, persists
 from railwright.snapshot import Snapshot
 from railwright.templates import render
 
 NAME = "firmware"
-_SECTIONS = (*nics.SECTIONS, ib_ports.TABLES, *SECTIONS)
-_NOT_APPLICABLE = State(standing=Standing.NOT_APPLICABLE)
+_SECTIONS = (*nics.SECTIONS, ports.TABLES, *SECTIONS)
 _CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container has no NICs of its own")
 _RESETS = {"mlxconfig": "mlxfwreset", "mstconfig": "mstfwreset"}
 
@@ -76,7 +75,7 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
         _setting(
             f"{rail.key} firmware",
             "present",
-            _NOT_APPLICABLE,
+            NOTHING,
             State(standing=Standing.ABSENT, detail=rail.error),
         )
         for rail in rails
@@ -208,7 +207,7 @@ def _ledger_setting(error: str) -> Setting:
         key=FIRMWARE_PATH,
         desired="readable",
         persisted=State(standing=Standing.UNREADABLE, detail=error, decider=FIRMWARE_PATH),
-        running=_NOT_APPLICABLE,
+        running=NOTHING,
         acts=False,
         remedy="remove it once you know that the node was not just rebooted for a key",
     )

@@ -32,10 +32,9 @@ from railwright.ledger import Ledger, read_ledger
 from railwright.owned import HEADER, OwnedFile, owned_file_action, owned_file_setting
 from railwright.schema import Node
 from railwright.schema.holds import HoldsSpec
-from railwright.settings import Effect, Setting, Standing, State, persists
+from railwright.settings import NOTHING, Effect, Setting, Standing, State, persists
 from railwright.snapshot import Snapshot
 
-_NOT_APPLICABLE = State(standing=Standing.NOT_APPLICABLE)
 _NOT_INSTALLED = State(standing=Standing.NOT_APPLICABLE, detail="not installed")
 _CHECK = ("apt-config", "dump", "APT::Architecture", "-c")
 
@@ -95,7 +94,7 @@ def _ledger(files: list[FileRecord]) -> tuple[Ledger, Setting | None]:
             key=LEDGER,
             desired="readable",
             persisted=State(standing=Standing.UNREADABLE, detail=str(error), decider=LEDGER),
-            running=_NOT_APPLICABLE,
+            running=NOTHING,
             acts=False,
             remedy="remove it: versions are then no longer remembered from when they were held",
         )
@@ -222,7 +221,7 @@ def _setting(
         key=key,
         desired=desired,
         persisted=persisted,
-        running=_NOT_APPLICABLE,
+        running=NOTHING,
         # A package's own scripts may restart its daemon.
         effect=Effect.SERVICE if key.startswith("version ") else Effect.LIVE,
         acts=acts,

@@ -9,29 +9,25 @@ from itertools import groupby
 from typing import NamedTuple
 
 from facts.hugepages import (
-    ENABLED_PATH,
     SCRIPT_PATH,
     SECTIONS,
     UNIT,
-    UNIT_PATH,
     Memory,
     parse_memory,
     unit_requests,
 )
-from facts.units import read_units
-from railwright.actions import Action, RemoveFile, Run, RunScript
+from railwright.actions import Action, Run, RunScript
 from railwright.component import Component
 from railwright.files import FileRecord
-from railwright.owned import HEADER, OwnedFile, owned_file_action, owned_file_setting
+from railwright.owned import HEADER, OwnedFile, owned_file_setting
+from railwright.owned_unit import enabled_setting, started, started_setting, unit_actions
 from railwright.schema import HugepagesSpec, Node
 from railwright.schema.hugepages import PAGE_KIB, PageSize
-from railwright.settings import Effect, Setting, Standing, State, enforces, persists
+from railwright.settings import Effect, Setting, Standing, State, enforces
 from railwright.snapshot import Snapshot
 from railwright.templates import render
 
 _NAME = "hugepages"
-_ENABLED_KEY = f"unit {UNIT}"
-_STARTED_KEY = f"start of {UNIT}"
 _SIZES: dict[int, PageSize] = {kib: size for size, kib in PAGE_KIB.items()}
 _CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container shares its host's memory")
 
@@ -106,22 +102,10 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
 def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator[Action]:
     plan = _plan(node, snapshot)
     by_key = {setting.key: setting for setting in settings}
-    allowed = node.effects.allow
-    enabled = by_key.get(_ENABLED_KEY)
-    leaves = enabled is not None and enabled.desired == "absent" and persists(enabled)
-    if leaves:
-        if UNIT_PATH in by_key:
-            yield Run(command=("systemctl", "disable", "--now", UNIT))
-        yield RemoveFile(path=ENABLED_PATH)
-    for owned in _owned(plan.runtime):
-        yield from owned_file_action(owned, by_key.get(owned.path))
-    if UNIT_PATH in by_key and persists(by_key[UNIT_PATH]):
-        yield Run(command=("systemctl", "daemon-reload"))
-    if enabled is not None and persists(enabled) and not leaves:
-        yield Run(command=("systemctl", "enable", UNIT))
-    due = {key for key, setting in by_key.items() if enforces(setting, allowed)}
-    if due & {_STARTED_KEY, *(request.key for request in plan.runtime)}:
-        yield Run(command=("systemctl", "restart", UNIT))
+    yield from unit_actions(UNIT, _owned(plan.runtime), by_key)
+    due = {key for key, setting in by_key.items() if enforces(setting, node.effects.allow)}
+    if due & {UNIT.started_key, *(request.key for request in plan.runtime)}:
+        yield Run(command=("systemctl", "restart", UNIT.name))
     boot = [request for request in plan.requests if request.at_boot and request.key in due]
     if boot:
         yield RunScript(
@@ -179,7 +163,7 @@ def _persisted(request: Request, at_boot: dict[tuple[str, int], int], lack: Lack
         return State(standing=Standing.ABSENT)
     right = pages == request.pages
     return State(
-        standing=Standing.RIGHT if right else Standing.WRONG, value=str(pages), decider=UNIT_PATH
+        standing=Standing.RIGHT if right else Standing.WRONG, value=str(pages), decider=UNIT.path
     )
 
 
@@ -215,48 +199,18 @@ def _running(request: Request, memory: Memory, lack: Lack | None) -> State:
 def _unit(
     plan: Plan, files: Iterable[FileRecord], snapshot: Snapshot, pools: list[Setting]
 ) -> Iterator[Setting]:
-    enabled = any(file.path == ENABLED_PATH for file in files)
-    if not plan.runtime and not enabled:
-        return
-    value = "enabled" if enabled else None
-    standing = Standing.RIGHT if enabled else Standing.ABSENT
-    yield Setting(
-        component=_NAME,
-        key=_ENABLED_KEY,
-        desired="enabled" if plan.runtime else "absent",
-        persisted=State(standing=standing if plan.runtime else Standing.WRONG, value=value),
-        running=State(standing=Standing.NOT_APPLICABLE),
-    )
+    enabled = enabled_setting(_NAME, UNIT, files, asked=bool(plan.runtime))
+    if enabled is not None:
+        yield enabled
     if plan.runtime:
-        yield Setting(
-            component=_NAME,
-            key=_STARTED_KEY,
-            desired="active",
-            persisted=State(standing=Standing.NOT_APPLICABLE),
-            running=_CONTAINER if plan.memory is None else _started(snapshot, pools),
-        )
-
-
-def _started(snapshot: Snapshot, pools: list[Setting]) -> State:
-    try:
-        state = read_units(snapshot, "hugepages_unit")[UNIT].active
-    except ValueError as error:
-        return State(standing=Standing.UNREADABLE, detail=str(error))
-    except KeyError:
-        return State(standing=Standing.UNREADABLE, detail=f"systemctl show says nothing of {UNIT}")
-    if state == "active":
-        return State(standing=Standing.RIGHT, value=state)
-    short = [pool.key for pool in pools if pool.running.standing is Standing.WRONG]
-    if state == "failed" and short:
-        detail = f"it could not reserve {', '.join(short)}"
-        return State(standing=Standing.DEGRADED, value=state, detail=detail)
-    # One that failed at boot and has what it asked for since is put right by a start.
-    return State(standing=Standing.WRONG, value=state)
+        short = [pool.key for pool in pools if pool.running.standing is Standing.WRONG]
+        running = started(UNIT, snapshot, "hugepages_unit", short) if plan.memory else _CONTAINER
+        yield started_setting(_NAME, UNIT, running)
 
 
 def _owned(runtime: list[Request]) -> tuple[OwnedFile, OwnedFile]:
     if not runtime:
-        return OwnedFile(path=UNIT_PATH, content=None), OwnedFile(path=SCRIPT_PATH, content=None)
+        return OwnedFile(path=UNIT.path, content=None), OwnedFile(path=SCRIPT_PATH, content=None)
     unit = render(
         "hugepages/railwright-hugepages.service.j2",
         header=HEADER,
@@ -265,7 +219,7 @@ def _owned(runtime: list[Request]) -> tuple[OwnedFile, OwnedFile]:
     )
     return (
         OwnedFile(path=SCRIPT_PATH, content=_script(), mode="755"),
-        OwnedFile(path=UNIT_PATH, content=unit),
+        OwnedFile(path=UNIT.path, content=unit),
     )
 
 

@@ -13,15 +13,13 @@ from railwright.resolve.arguments import Chain, Wanted, with_file
 from railwright.resolve.boot import NextBoot, next_boot
 from railwright.schema import Node
 from railwright.schema.hugepages import PAGE_KIB
-from railwright.settings import Effect, Setting, Standing, State, enforces, persists
+from railwright.settings import HOSTS_KERNEL, Effect, Setting, Standing, State, enforces, persists
 from railwright.snapshot import Snapshot
 
 NAME = "kernel"
 
 _PER_NODE_SINCE = (5, 16)
 """First Linux that takes hugepages=NODE:COUNT,...: commit b5389086ad7b, merged for 5.16-rc1."""
-
-_CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container shares its host's kernel")
 
 
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
@@ -138,7 +136,7 @@ def _argument_settings(node: Node, snapshot: Snapshot) -> list[Setting]:
 
 def _persisted(node: Node, snapshot: Snapshot, boot: NextBoot | None) -> Callable[[Wanted], State]:
     if snapshot.is_container:
-        return lambda _: _CONTAINER
+        return lambda _: HOSTS_KERNEL
     if boot is None:
         elsewhere = State(
             standing=Standing.NOT_APPLICABLE,
@@ -150,13 +148,13 @@ def _persisted(node: Node, snapshot: Snapshot, boot: NextBoot | None) -> Callabl
 
 def _running(snapshot: Snapshot) -> Callable[[Wanted], State]:
     if snapshot.is_container:
-        return lambda _: _CONTAINER
+        return lambda _: HOSTS_KERNEL
     arguments = parse_cmdline(snapshot.text("cmdline")).arguments
     return lambda want: want.compared(found_in(arguments, want.key), "/proc/cmdline")
 
 
 def _argument_remedy(boot: NextBoot | None, persisted: State) -> str | None:
-    if persisted is _CONTAINER:
+    if persisted is HOSTS_KERNEL:
         return None
     if boot is None:
         return "set it where this host gets its kernel arguments from (PXE, hypervisor)"
@@ -226,7 +224,7 @@ def _thp_settings(node: Node, snapshot: Snapshot) -> list[Setting]:
         running = _running_knob({value} if value else set(), desired)
         persisted = at_boot.of({path}, desired, (*names, path))
         found.append(
-            _knob(key, desired, persisted, _CONTAINER if snapshot.is_container else running)
+            _knob(key, desired, persisted, HOSTS_KERNEL if snapshot.is_container else running)
         )
     return found
 
@@ -236,7 +234,7 @@ def _governor_settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     if desired is None:
         return []
     if snapshot.is_container:
-        return [_knob("governor", desired, _CONTAINER, _CONTAINER)]
+        return [_knob("governor", desired, HOSTS_KERNEL, HOSTS_KERNEL)]
     governors = _governors(snapshot)
     if not governors:
         firmware = State(

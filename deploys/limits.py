@@ -41,7 +41,7 @@ from railwright.rlimits import (
     wanted,
 )
 from railwright.schema import Node
-from railwright.settings import Effect, Setting, Standing, State, enforces
+from railwright.settings import HOSTS_KERNEL, Effect, Setting, Standing, State, enforces
 from railwright.snapshot import Snapshot
 
 NAME = "limits"
@@ -56,7 +56,6 @@ WHY: dict[LimitName, str] = {
 _OTHERS = State(standing=Standing.NOT_APPLICABLE, detail="the probe sees no login but its own")
 _BOUNDS: tuple[Bound, ...] = ("soft", "hard")
 _PROBED_BYTES = 65536
-_CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container: shares its host's kernel")
 
 
 def owned_files(node: Node, login: Login) -> tuple[OwnedFile, OwnedFile, OwnedFile]:
@@ -258,7 +257,7 @@ class _Logins:
 
     def _root_running(self, name: LimitName, bound: Bound, value: int, persisted: State) -> State:
         if self.container:
-            return _CONTAINER
+            return HOSTS_KERNEL
         if self.uid != "0":
             return State(standing=Standing.NOT_APPLICABLE, detail="the probe is not root's login")
         since = self.login.since
@@ -331,7 +330,7 @@ class _Services:
 
     def _manager(self, name: LimitName, pair: Pair) -> State:
         if self.snapshot.is_container:
-            return _CONTAINER
+            return HOSTS_KERNEL
         if self.running is None:
             return State(standing=Standing.UNREADABLE, detail=self.silence)
         found = self.running.defaults[name]
@@ -386,7 +385,7 @@ class _Services:
 
     def _of_process(self, unit: Unit, wanted_unit: str, name: LimitName, pair: Pair) -> State:
         if self.snapshot.is_container:
-            return _CONTAINER
+            return HOSTS_KERNEL
         if unit.pid == 0:
             return State(standing=Standing.NOT_APPLICABLE, detail="the service does not run")
         if name not in unit.limits:

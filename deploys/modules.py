@@ -26,11 +26,10 @@ from railwright.resolve.modules import Decided, loaded_at_boot, refuses
 from railwright.resolve.modules_view import ModulesView
 from railwright.schema import ModulesSpec, Node
 from railwright.schema.base import module_name
-from railwright.settings import Effect, Setting, Standing, State, enforces, persists
+from railwright.settings import HOSTS_KERNEL, Effect, Setting, Standing, State, enforces, persists
 from railwright.snapshot import Snapshot
 
 _NAME = "modules"
-_CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container shares its host's kernel")
 
 
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
@@ -147,7 +146,7 @@ def _load_persisted(
 
 def _load_running(view: ModulesView, name: str) -> State:
     if view.is_container:
-        return _CONTAINER
+        return HOSTS_KERNEL
     if view.is_loaded(name):
         return State(standing=Standing.RIGHT, value="loaded")
     if view.exists(name):
@@ -216,7 +215,7 @@ def _unless_stale(view: ModulesView, module: str, right: State) -> State:
 
 def _option_running(view: ModulesView, module: str, parameter: str, value: Value) -> State:
     if view.is_container:
-        return _CONTAINER
+        return HOSTS_KERNEL
     if not view.is_loaded(module):
         if module in names(view.spec.load) and view.exists(module) and not _refusal(view, module):
             return State(standing=Standing.ABSENT, detail=f"{module} is not loaded")
@@ -281,7 +280,7 @@ def _blacklist_persisted(view: ModulesView, name: str) -> State:
 
 def _blacklist_running(view: ModulesView, name: str) -> State:
     if view.is_container:
-        return _CONTAINER
+        return HOSTS_KERNEL
     if not view.is_loaded(name):
         return State(standing=Standing.RIGHT, value="not loaded")
     return State(standing=Standing.WRONG, value="loaded", detail=view.holders(name))

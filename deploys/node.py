@@ -11,7 +11,7 @@ from pyinfra.operations import server
 
 from railwright.actions import render
 from railwright.component import Component
-from railwright.converge import Run, announced, apply, prove, reboots_for, start
+from railwright.converge import Run, announced, apply, prove, reboots_for, start, unreadable
 from railwright.reboots import note
 from railwright.settings import Change, Setting
 
@@ -91,8 +91,10 @@ def outdate(run: Run) -> Generator[FunctionCommand, None, None]:
 
 @operation()
 def settle(run: Run, done: list[OperationMeta]) -> Generator[FunctionCommand, None, None]:
-    """Fail the host where a component failed, or something announced did not come true."""
-    failed = run.host.state.is_executing and any(operation.did_error() for operation in done)
+    """Fail the host where something failed, did not come true, or could not be read."""
+    failed = run.host.state.is_executing and (
+        any(operation.did_error() for operation in done) or bool(unreadable(run))
+    )
     if not run.failures and not failed:
         run.host.noop("all is as announced")
         return

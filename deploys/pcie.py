@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from facts.nics import SECTIONS as NIC_SECTIONS
 from facts.nics import read_nics
-from facts.pcie import ENABLED_PATH, PLAN_PATH, RULE_PATH, SECTIONS, UNIT, UNIT_PATH, read_pcie
-from facts.units import read_units
-from railwright.actions import Action, RemoveFile, Run
+from facts.pcie import PLAN_PATH, RULE_PATH, SECTIONS, UNIT, read_pcie
+from railwright.actions import Action, Run
 from railwright.component import Component
 from railwright.files import FileRecord
-from railwright.owned import owned_file_action, owned_file_setting
+from railwright.owned import owned_file_setting
+from railwright.owned_unit import enabled_setting, started, started_setting, unit_actions
 from railwright.pcie import Function, Pcie
 from railwright.resolve.nics import FoundRail, find_rails, rails_in_image
 from railwright.resolve.pcie import Pair, peer_bridges, redirection
@@ -25,21 +25,17 @@ from railwright.resolve.pcie_checks import checks, unknown_control
 from railwright.resolve.pcie_plan import (
     AcsPlan,
     Plan,
-    is_enabled,
     lacking,
     owned_files,
     plan_on_node,
 )
 from railwright.schema import Node
 from railwright.schema.pcie import PcieSpec
-from railwright.settings import Setting, Standing, State, enforces, persists
+from railwright.settings import NOTHING, Setting, Standing, State, enforces, looked_at, persists
 from railwright.snapshot import Snapshot
 
 _NAME = "pcie"
-_ENABLED_KEY = f"unit {UNIT}"
-_STARTED_KEY = f"start of {UNIT}"
 _CLEAR = "no redirect"
-_NOTHING = State(standing=Standing.NOT_APPLICABLE)
 _CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container shares its host's devices")
 _WHY_ACS = (
     "with redirection GPUDirect traffic goes up to the root complex: half the bandwidth, or a hang "
@@ -79,20 +75,28 @@ class _View:
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     files = snapshot.files("pcie_files")
     if not _asked(node):
-        owned = (owned_file_setting(_NAME, owned, files) for owned in owned_files(None))
-        return [*filter(None, owned), *_enabled(None, files)]
+        return _unit(None, files)
     view = _view(node, snapshot, files)
     plan = None if view.plan.is_empty else view.plan
     acts = [*_acs(view), *_read_requests(view)]
-    owned = (owned_file_setting(_NAME, owned, files) for owned in owned_files(plan))
-    return [
+    found = [
         *acts,
         *(checks(node, view.pcie, view.nics) if view.pcie else ()),
         *_missing(view),
-        *filter(None, owned),
-        *_enabled(plan, files),
-        *([_started(view, snapshot, acts)] if plan else ()),
+        *_unit(plan, files),
     ]
+    if plan is not None:
+        wrong = [s.key for s in acts if s.running.standing is Standing.WRONG]
+        running = started(UNIT, snapshot, "pcie_unit", wrong) if view.pcie else _CONTAINER
+        found.append(started_setting(_NAME, UNIT, running))
+    return found
+
+
+def _unit(plan: Plan | None, files: list[FileRecord]) -> list[Setting]:
+    """Our files and the enablement; with no plan there must be none of them."""
+    owned = (owned_file_setting(_NAME, owned, files) for owned in owned_files(plan))
+    enabled = enabled_setting(_NAME, UNIT, files, asked=plan is not None)
+    return [setting for setting in (*owned, enabled) if setting is not None]
 
 
 def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator[Action]:
@@ -101,23 +105,12 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
     files = snapshot.files("pcie_files")
     plan = _view(node, snapshot, files).plan if _asked(node) else None
     by_key = {setting.key: setting for setting in settings}
-    enabled = by_key.get(_ENABLED_KEY)
-    leaves = enabled is not None and enabled.desired == "absent" and persists(enabled)
-    if leaves:
-        if UNIT_PATH in by_key:
-            yield Run(command=("systemctl", "disable", "--now", UNIT))
-        yield RemoveFile(path=ENABLED_PATH)
-    for owned in owned_files(plan if plan and not plan.is_empty else None):
-        yield from owned_file_action(owned, by_key.get(owned.path))
-    if UNIT_PATH in by_key and persists(by_key[UNIT_PATH]):
-        yield Run(command=("systemctl", "daemon-reload"))
+    yield from unit_actions(UNIT, owned_files(plan if plan and not plan.is_empty else None), by_key)
     # A container has no udev of its own.
     if RULE_PATH in by_key and persists(by_key[RULE_PATH]) and not snapshot.is_container:
         yield Run(command=("udevadm", "control", "--reload"))
-    if enabled is not None and persists(enabled) and not leaves:
-        yield Run(command=("systemctl", "enable", UNIT))
     if any(enforces(setting, node.effects.allow) for setting in settings):
-        yield Run(command=("systemctl", "restart", UNIT))
+        yield Run(command=("systemctl", "restart", UNIT.name))
 
 
 def _asked(node: Node) -> bool:
@@ -177,8 +170,8 @@ def _persisted(view: _View, there: bool, value: str, before: str | None = None) 
         return State(standing=standing, value=before, decider=PLAN_PATH if before else None)
     lack = lacking(view.plan, view.files)
     if lack:
-        return State(standing=Standing.WRONG, decider=UNIT_PATH, detail=lack)
-    return State(standing=Standing.RIGHT, value=value, decider=UNIT_PATH)
+        return State(standing=Standing.WRONG, decider=UNIT.path, detail=lack)
+    return State(standing=Standing.RIGHT, value=value, decider=UNIT.path)
 
 
 def _acs(view: _View) -> Iterator[Setting]:
@@ -191,7 +184,7 @@ def _acs(view: _View) -> Iterator[Setting]:
         return
     if spec.acs == "clear" and _guest(spec, pcie):
         detail = f"a virtual machine ({pcie.virtual}): its host isolates it by ACS"
-        yield _acs_setting("acs", _NOTHING, State(standing=Standing.NOT_APPLICABLE, detail=detail))
+        yield _acs_setting("acs", NOTHING, State(standing=Standing.NOT_APPLICABLE, detail=detail))
         return
     if spec.acs == "clear" and pcie.virtual is None and not spec.acs_in_vm:
         detail = "systemd-detect-virt does not tell whether this is a virtual machine"
@@ -235,7 +228,7 @@ def _bridge(view: _View, address: str, pair: Pair, kept: State) -> Setting:
     if view.spec.acs == "keep":
         state = State(standing=Standing.NOT_APPLICABLE, detail=f"kept: {bits or _CLEAR}")
         return _acs_setting(
-            f"acs {address}", _NOTHING, running if acs is None else state, acts=False
+            f"acs {address}", NOTHING, running if acs is None else state, acts=False
         )
     remedy = None
     if bits and (guest := view.pcie.assigned.get(address)):
@@ -287,7 +280,7 @@ def _read_request(
         component=_NAME,
         key=f"{key} mrrs",
         desired=f"{size} bytes",
-        persisted=_NOTHING if none else _persisted(view, there == size, f"{size} bytes", before),
+        persisted=NOTHING if none else _persisted(view, there == size, f"{size} bytes", before),
         running=running,
         acts=refusal is None,
         remedy=refusal,
@@ -303,57 +296,8 @@ def _missing(view: _View) -> Iterator[Setting]:
             continue
         detail = rail.error or f"{rail.port.pci if rail.port else None} is no function of its own"
         standing = Standing.ABSENT if rail.error else Standing.NOT_APPLICABLE
-        yield Setting(
-            component=_NAME,
-            key=f"{rail.key} nic",
-            desired="on the bus",
-            persisted=_NOTHING,
-            running=State(standing=standing, detail=detail),
-            acts=False,
-        )
-
-
-def _enabled(plan: Plan | None, files: list[FileRecord]) -> Iterator[Setting]:
-    enabled = is_enabled(files)
-    if plan is None and not enabled:
-        return
-    standing = Standing.RIGHT if enabled else Standing.ABSENT
-    yield Setting(
-        component=_NAME,
-        key=_ENABLED_KEY,
-        desired="enabled" if plan else "absent",
-        persisted=State(
-            standing=standing if plan else Standing.WRONG, value="enabled" if enabled else None
-        ),
-        running=_NOTHING,
-    )
-
-
-def _started(view: _View, snapshot: Snapshot, acts: list[Setting]) -> Setting:
-    return Setting(
-        component=_NAME,
-        key=_STARTED_KEY,
-        desired="active",
-        persisted=_NOTHING,
-        running=_CONTAINER if view.pcie is None else _unit_state(snapshot, acts),
-    )
-
-
-def _unit_state(snapshot: Snapshot, acts: list[Setting]) -> State:
-    try:
-        unit = read_units(snapshot, "pcie_unit").get(UNIT)
-    except ValueError as error:
-        return State(standing=Standing.UNREADABLE, detail=str(error))
-    if unit is None:
-        return State(standing=Standing.UNREADABLE, detail=f"systemd says nothing of {UNIT}")
-    if unit.active == "active":
-        return State(standing=Standing.RIGHT, value="active")
-    wrong = [s.key for s in acts if s.running.standing is Standing.WRONG]
-    if unit.active == "failed" and wrong:
-        detail = f"it could not set {', '.join(wrong)}"
-        return State(standing=Standing.DEGRADED, value="failed", detail=detail)
-    # One that failed at boot, and whose settings are right since, is put right by a start.
-    return State(standing=Standing.WRONG, value=unit.active)
+        running = State(standing=standing, detail=detail)
+        yield looked_at(_NAME, f"{rail.key} nic", "on the bus", running)
 
 
 COMPONENT = Component(

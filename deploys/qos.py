@@ -12,32 +12,35 @@ from facts.qos import (
     LLDPAD,
     SCRIPT_PATH,
     SECTIONS,
-    UNIT_PATH,
-    WATCH_ENABLED_PATH,
+    WATCH,
     WATCH_SCRIPT_PATH,
-    WATCH_UNIT,
-    WATCH_UNIT_PATH,
     Problem,
     QosState,
-    UnitState,
     read_qos,
-    read_unit_states,
+    read_qos_units,
 )
-from railwright.actions import Action, RemoveFile, Run
+from facts.units import Unit
+from railwright.actions import Action, Run
 from railwright.component import Component
-from railwright.owned import owned_file_action, owned_file_setting
-from railwright.qos import RDMA_MTU, WHY, Name, wanted
-from railwright.resolve.qos import View, is_left_out, not_applicable, rdma_mtu, running
+from railwright.owned import owned_file_setting
+from railwright.owned_unit import enabled_setting, failed, unit_actions
+from railwright.qos import WHY, Name, wanted
+from railwright.resolve.qos import View, is_left_out, not_applicable, running
 from railwright.resolve.qos_unit import Plan, Target, persisted, plan_of
 from railwright.schema import Effect, Node, RoceQos
-from railwright.schema.consistency import RDMA_MTU_4096
-from railwright.settings import Setting, Standing, State, enforces, persists
+from railwright.settings import (
+    NO_PORTS,
+    NOTHING,
+    Setting,
+    Standing,
+    State,
+    enforces,
+    looked_at,
+    persists,
+)
 from railwright.snapshot import Snapshot
 
 _NAME = "qos"
-_WATCH_KEY = f"unit {WATCH_UNIT}"
-_CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container has no ports of its own")
-_NOTHING = State(standing=Standing.NOT_APPLICABLE)
 
 # Only PFC's change toggles the link. Trust reopens the queues of the interface on ConnectX-4,
 # which RoCE does not notice. Source: mlx5 en_dcbnl.c, mlx5e_dcbnl_ieee_setpfc and
@@ -48,10 +51,10 @@ _EFFECTS: dict[Name, Effect] = {"pfc": Effect.LINK}
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     """The settings of each rail, the units, and each file of ours."""
     plan = plan_of(node, snapshot)
-    if not plan.targets and not plan.owned and not plan.watched:
+    if not plan.targets and not plan.owned and not WATCH.is_enabled(plan.records):
         return []
     state = None if snapshot.is_container or not plan.targets else read_qos(snapshot)
-    units = read_unit_states(snapshot)
+    units = read_qos_units(snapshot)
     rails = [s for target in plan.targets for s in _rail(target, plan, state, units)]
     return [
         *rails,
@@ -65,34 +68,19 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
     """Files first, then the units, then lldpad is told, and last the ports are put right."""
     plan = plan_of(node, snapshot)
     by_key = {setting.key: setting for setting in settings}
-    written = {key for key, setting in by_key.items() if persists(setting)}
-    watch = by_key.get(_WATCH_KEY)
-    if not plan.targets and watch is not None:
-        if WATCH_UNIT_PATH in by_key:
-            yield Run(command=("systemctl", "disable", "--now", WATCH_UNIT))
-        yield RemoveFile(path=WATCH_ENABLED_PATH)
-    for owned in plan.owned:
-        yield from owned_file_action(owned, by_key.get(owned.path))
-    if written & {UNIT_PATH, WATCH_UNIT_PATH}:
-        yield Run(command=("systemctl", "daemon-reload"))
+    yield from unit_actions(WATCH, plan.owned, by_key)
+    watch = by_key.get(WATCH.key)
     if plan.targets and watch is not None:
-        yield from _watch_actions(watch, written, node)
-    yield from _port_actions(plan, by_key, node, read_unit_states(snapshot))
-
-
-def _watch_actions(watch: Setting, written: set[str], node: Node) -> Iterator[Action]:
-    if persists(watch):
-        yield Run(command=("systemctl", "enable", WATCH_UNIT))
-    outdated = watch.running.standing is Standing.RIGHT and written & {
-        WATCH_SCRIPT_PATH,
-        WATCH_UNIT_PATH,
-    }
-    if outdated or enforces(watch, node.effects.allow):
-        yield Run(command=("systemctl", "restart", WATCH_UNIT))
+        outdated = watch.running.standing is Standing.RIGHT and any(
+            persists(by_key[path]) for path in (WATCH_SCRIPT_PATH, WATCH.path)
+        )
+        if outdated or enforces(watch, node.effects.allow):
+            yield Run(command=("systemctl", "restart", WATCH.name))
+    yield from _port_actions(plan, by_key, node, read_qos_units(snapshot))
 
 
 def _port_actions(
-    plan: Plan, by_key: dict[str, Setting], node: Node, units: dict[str, UnitState]
+    plan: Plan, by_key: dict[str, Setting], node: Node, units: dict[str, Unit]
 ) -> Iterator[Action]:
     allowed = node.effects.allow
     due = {key for key, setting in by_key.items() if enforces(setting, allowed)}
@@ -133,7 +121,7 @@ def _rail(
     target: Target,
     plan: Plan,
     state: QosState | None,
-    units: dict[str, UnitState],
+    units: dict[str, Unit],
 ) -> Iterator[Setting]:
     if target.lack is not None:
         yield _lacking(target)
@@ -150,7 +138,6 @@ def _rail(
         for name, value in _wanted(plan.qos).items()
         if view is None or not is_left_out(name, view)
     ]
-    found.append(_mtu(target, view))
     if view is not None:
         found += _port_lldpad(target, view)
         found += _unit(target, units, found)
@@ -170,17 +157,8 @@ def _lacking(target: Target) -> Setting:
     running = State(standing=Standing.ABSENT, detail=target.lack)
     if target.found is None:
         running = State(standing=Standing.NOT_APPLICABLE, detail=target.lack)
-    return Setting(
-        component=_NAME,
-        key=f"{target.key} port",
-        desired="present",
-        persisted=_NOTHING,
-        running=running,
-        acts=False,
-        remedy=None
-        if target.found is None
-        else f"look for the NIC, or mend rails.nics.{target.plan.rail}",
-    )
+    remedy = f"look for the NIC, or mend rails.nics.{target.plan.rail}" if target.found else None
+    return looked_at(_NAME, f"{target.key} port", "present", running, remedy=remedy)
 
 
 def _view(target: Target, qos: RoceQos, state: QosState | None) -> View | None:
@@ -198,7 +176,7 @@ def _view(target: Target, qos: RoceQos, state: QosState | None) -> View | None:
 
 
 def _setting(target: Target, name: Name, value: str, view: View | None, holds: State) -> Setting:
-    found = _CONTAINER if view is None else running(name, value, view)
+    found = NO_PORTS if view is None else running(name, value, view)
     why_not = not_applicable(name, view) if view is not None else None
     if why_not is not None:
         holds = found = State(standing=Standing.NOT_APPLICABLE, detail=why_not)
@@ -210,25 +188,6 @@ def _setting(target: Target, name: Name, value: str, view: View | None, holds: S
         running=found,
         effect=_EFFECTS.get(name, Effect.LIVE),
         why=WHY.get(name),
-    )
-
-
-def _mtu(target: Target, view: View | None) -> Setting:
-    """Read-only: it follows from the interface's MTU, which is the component rails'."""
-    found = _CONTAINER if view is None else rdma_mtu(view)
-    interface = target.port.interface if target.port else None
-    remedy = None
-    if found.standing is Standing.WRONG and interface is not None:
-        remedy = f"the MTU of {interface.name} is {interface.mtu}: it needs {RDMA_MTU_4096}"
-    return Setting(
-        component=_NAME,
-        key=f"{target.key} rdma mtu",
-        desired=str(RDMA_MTU),
-        persisted=_NOTHING,
-        running=found,
-        acts=False,
-        remedy=remedy,
-        why="both ends must have the same, or messages are lost; NVIDIA/nccl#1524",
     )
 
 
@@ -256,7 +215,7 @@ def _port_lldpad(target: Target, view: View) -> list[Setting]:
     ]
 
 
-def _unit(target: Target, units: dict[str, UnitState], found: list[Setting]) -> list[Setting]:
+def _unit(target: Target, units: dict[str, Unit], found: list[Setting]) -> list[Setting]:
     """Our unit of the port; it is active for a moment only, so all there is to see is a failure."""
     unit = units.get(target.unit)
     if unit is None:
@@ -265,48 +224,46 @@ def _unit(target: Target, units: dict[str, UnitState], found: list[Setting]) -> 
     if unit.active == "failed":
         wrong = [s.key for s in found if s.running.standing is Standing.WRONG]
         detail = f"result {unit.result}; see journalctl -u {target.unit}"
-        # One that failed at boot and has what it was to set since is put right by a start.
-        standing = Standing.DEGRADED if wrong else Standing.WRONG
-        state = State(standing=standing, value="failed", detail=detail)
+        state = failed(wrong, detail)
     return [
         Setting(
             component=_NAME,
             key=f"{target.key} unit",
             desired="not failed",
-            persisted=_NOTHING,
+            persisted=NOTHING,
             running=state,
         )
     ]
 
 
-def _watch(plan: Plan, units: dict[str, UnitState], is_container: bool) -> Iterator[Setting]:
-    enabled = plan.watched
-    if not plan.targets and not enabled:
-        return
-    value = "on" if enabled else None
-    unit = units.get(WATCH_UNIT)
-    standing = Standing.RIGHT if enabled else Standing.ABSENT
-    if unit is not None and unit.load == "masked":
-        standing = Standing.OVERRIDDEN
+def _watch(plan: Plan, units: dict[str, Unit], is_container: bool) -> Iterator[Setting]:
+    unit = units.get(WATCH.name)
     active = unit is not None and unit.active == "active"
     running = State(
         standing=Standing.RIGHT if active else Standing.ABSENT,
         value="on" if active else None,
         detail=None if active or unit is None else f"it is {unit.active}",
     )
-    yield Setting(
-        component=_NAME,
-        key=_WATCH_KEY,
-        desired="on" if plan.targets else "absent",
-        persisted=State(standing=standing if plan.targets else Standing.WRONG, value=value),
-        running=_CONTAINER if is_container else running if plan.targets else _NOTHING,
+    setting = enabled_setting(
+        _NAME,
+        WATCH,
+        plan.records,
+        asked=bool(plan.targets),
+        word="on",
+        running=NO_PORTS if is_container else running,
     )
+    if setting is None:
+        return
+    if plan.targets and unit is not None and unit.masked:
+        masked = setting.persisted.model_copy(update={"standing": Standing.OVERRIDDEN})
+        setting = setting.model_copy(update={"persisted": masked})
+    yield setting
 
 
-def _lldpad(units: dict[str, UnitState], plan: Plan) -> Iterable[Setting]:
+def _lldpad(units: dict[str, Unit], plan: Plan) -> Iterable[Setting]:
     """An lldpad that is off now and starts at the next boot, with what it was told before."""
     unit = units.get(LLDPAD)
-    if unit is None or not plan.targets or unit.active == "active" or unit.enabled != "enabled":
+    if unit is None or not plan.targets or unit.active == "active" or unit.file_state != "enabled":
         return
     detail = "it starts at boot, and is willing unless it was told otherwise"
     yield Setting(

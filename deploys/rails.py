@@ -23,14 +23,22 @@ from railwright.resolve.rails_apply import operations
 from railwright.resolve.rails_checks import checks
 from railwright.resolve.rails_view import RailsView, RailView, our_key
 from railwright.schema import Node
-from railwright.settings import Effect, Setting, Standing, State, enforces, is_drift, verdict
+from railwright.settings import (
+    NO_PORTS,
+    Effect,
+    Setting,
+    Standing,
+    State,
+    enforces,
+    is_drift,
+    looked_at,
+    verdict,
+)
 from railwright.snapshot import Snapshot
 from railwright.templates import render
 
 NAME = "rails"
 SCRIPT = "railwright-rails"
-_CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container has no ports of its own")
-_NOT_PERSISTED = State(standing=Standing.NOT_APPLICABLE)
 
 
 class Observed(Model):
@@ -51,13 +59,11 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     found = [setting for rail in view.rails for setting in _rail_settings(view, rail)]
     stale = (owned_file_setting(NAME, owned, files) for owned in view.stale())
     missing = (
-        Setting(
-            component=NAME,
-            key=f"{rail.key} nic",
-            desired="there",
-            persisted=_NOT_PERSISTED,
-            running=State(standing=Standing.ABSENT, detail=rail.error),
-            acts=False,
+        looked_at(
+            NAME,
+            f"{rail.key} nic",
+            "there",
+            State(standing=Standing.ABSENT, detail=rail.error),
             remedy=f"look for the NIC, or mend rails.nics.{rail.plan.rail}",
         )
         for rail in view.missing
@@ -137,21 +143,15 @@ def _without_interface(rail: RailView) -> Setting:
     """A port found as an RDMA device alone; InfiniBand that asks for no IPoIB needs no more."""
     asked = not rail.config.is_infiniband or rail.config.address is not None
     standing = Standing.LATE if asked else Standing.NOT_APPLICABLE
-    return Setting(
-        component=NAME,
-        key=f"{rail.key} nic",
-        desired="has an interface",
-        persisted=_NOT_PERSISTED,
-        running=State(standing=standing, detail=f"there is no network interface at {rail.port}"),
-        acts=False,
-    )
+    running = State(standing=standing, detail=f"there is no network interface at {rail.port}")
+    return looked_at(NAME, f"{rail.key} nic", "has an interface", running)
 
 
 def _name(view: RailsView, rail: RailView) -> Setting:
     name, interface = rail.config.name or "", rail.interface
     persisted, remedy = _name_persisted(view, rail)
     if view.nics is None:
-        running = _CONTAINER
+        running = NO_PORTS
     elif interface is None:
         detail = "the port has no network interface"
         running = State(standing=Standing.NOT_APPLICABLE, detail=detail)
@@ -258,7 +258,7 @@ def _observed(view: RailsView, rail: RailView, said: Said) -> Iterator[Observed]
 def _mtu(rail: RailView, desired: str) -> Observed:
     interface = rail.interface
     if interface is None:
-        return Observed(part="mtu", desired=desired, running=_CONTAINER)
+        return Observed(part="mtu", desired=desired, running=NO_PORTS)
     right = str(interface.mtu) == desired
     state = State(standing=Standing.RIGHT if right else Standing.WRONG, value=str(interface.mtu))
     # mlx5 opens its channels anew (mlx5e_change_mtu); QPs of the port break.
@@ -269,7 +269,7 @@ def _mtu(rail: RailView, desired: str) -> Observed:
 
 def _up(rail: RailView) -> State:
     if rail.interface is None:
-        return _CONTAINER
+        return NO_PORTS
     if rail.interface.is_up:
         return State(standing=Standing.RIGHT, value="up")
     return State(standing=Standing.WRONG, value="down")
@@ -277,7 +277,7 @@ def _up(rail: RailView) -> State:
 
 def _address(view: RailsView, rail: RailView, desired: str) -> Observed:
     if rail.interface is None or view.nics is None:
-        return Observed(part="address", desired=desired, running=_CONTAINER)
+        return Observed(part="address", desired=desired, running=NO_PORTS)
     if desired in rail.addresses:
         return Observed(
             part="address", desired=desired, running=State(standing=Standing.RIGHT, value=desired)
@@ -301,7 +301,7 @@ def _address(view: RailsView, rail: RailView, desired: str) -> Observed:
 
 def _rule(view: RailsView, rail: RailView, desired: str) -> State:
     if view.nics is None or rail.config.address is None:
-        return _CONTAINER
+        return NO_PORTS
     source = str(rail.config.address.ip)
     found = [
         rule_text(rule.source, rule.table or "-", rule.priority)
@@ -319,7 +319,7 @@ def _rule(view: RailsView, rail: RailView, desired: str) -> State:
 
 def _routes(view: RailsView, rail: RailView) -> State:
     if view.nics is None or rail.interface is None:
-        return _CONTAINER
+        return NO_PORTS
     table, name = str(rail.config.table), rail.interface.name
     found = {
         (route.to, route.via): route

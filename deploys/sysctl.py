@@ -26,7 +26,7 @@ from railwright.resolve.sysctl import (
 from railwright.schema import Effect, Node
 from railwright.schema.base import module_name
 from railwright.schema.fabric import fabric_kind
-from railwright.settings import Setting, Standing, State, enforces
+from railwright.settings import NOTHING, Setting, Standing, State, enforces
 from railwright.snapshot import Snapshot
 
 NAME = "sysctl"
@@ -337,7 +337,7 @@ def _bad_file(path: str, lines: list[BadLine], service_failed: bool) -> Setting:
             decider=f"{path}:{lines[0].line}",
             detail=f"{told}{failed}",
         ),
-        running=State(standing=Standing.NOT_APPLICABLE),
+        running=NOTHING,
         acts=False,
         remedy=f"mend or remove in {path}: line {numbers}"
         + (" (systemd-sysctl.service fails at each boot because of it)" if fatal else ""),

@@ -28,7 +28,7 @@ from railwright.resolve.chrony import (
 )
 from railwright.schema import Node
 from railwright.schema.time import TimeSource, TimeSpec
-from railwright.settings import Effect, Setting, Standing, State, enforces, persists
+from railwright.settings import NOTHING, Effect, Setting, Standing, State, enforces, persists
 from railwright.snapshot import Snapshot
 
 SOURCE_DIR = "/etc/chrony/sources.d"
@@ -36,7 +36,6 @@ SOURCES_FILE = f"{SOURCE_DIR}/railwright.sources"
 # A server asked with iburst answers four times within six seconds, and is then selected.
 WAIT_S = 15
 
-_NOT_APPLICABLE = State(standing=Standing.NOT_APPLICABLE)
 _SHARED = State(standing=Standing.NOT_APPLICABLE, detail="shares its host's clock")
 
 
@@ -94,7 +93,7 @@ def _package(snapshot: Snapshot) -> Setting:
         persisted=State(standing=Standing.RIGHT, value="installed")
         if installed
         else State(standing=Standing.ABSENT),
-        running=_NOT_APPLICABLE,
+        running=NOTHING,
         acts=_installer(snapshot) is not None,
         remedy=None if _installer(snapshot) or installed else "install chrony",
     )
@@ -236,7 +235,7 @@ def _rival(unit: Unit) -> Setting:
         component="time",
         key=f"rival {unit.name}",
         desired="off",
-        persisted=_NOT_APPLICABLE,
+        persisted=NOTHING,
         running=State(standing=Standing.WRONG, value="on", decider=unit.name),
         acts=False,
         remedy=f"systemctl disable --now {unit.name}: two daemons steer one clock",
@@ -248,7 +247,7 @@ def _synchronised(spec: TimeSpec, snapshot: Snapshot) -> Setting:
         component="time",
         key="synchronised",
         desired=f"within {spec.max_offset_ms:g} ms",
-        persisted=_NOT_APPLICABLE,
+        persisted=NOTHING,
         running=_SHARED if snapshot.is_container else _clock(spec, snapshot),
         acts=False,
         why="logs and traces of one job are compared across nodes",

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
+from facts.answers import Answer, parse_answers
 from facts.ethtool import Refusal, parse_statistics
 from facts.probe import Section, SnapshotFact
 from railwright.model import Model
@@ -17,15 +18,9 @@ NAME = "counters"
 
 _SCRIPT = r"""
 read -r up rest </proc/uptime && echo "uptime $up"
-for link in /sys/class/net/*; do
-    [ -e "$link/device" ] || continue
-    [ "$(cat "$link/type")" = 1 ] || continue
-    printf '\n%s port %s\n' "$N" "${link##*/}"
+for port in $(ports); do
     # Counters of single queues are left out: a NIC of 64 queues has thousands.
-    {
-        ethtool -S "${link##*/}" 2>&1
-        printf '\n%s exit %s\n' "$N" "$?"
-    } | sed -E '/^ *(rx|tx|ch)[0-9]+_/d'
+    answer "$port" statistics ethtool -S "$port" | sed -E '/^ *(rx|tx|ch)[0-9]+_/d'
 done
 printf '\n%s rdma\n' "$N"
 grep -sH '' /sys/class/infiniband/*/ports/*/counters/* /sys/class/infiniband/*/ports/*/hw_counters/*
@@ -104,7 +99,6 @@ def growth(before: Mapping[str, int], after: Mapping[str, int]) -> Growth:
     )
 
 
-_PORT = re.compile(r"(\S+)\n(.*)\n\S+ exit (\d+)\s*", re.DOTALL)
 _FILE = re.compile(r"/sys/class/infiniband/([^/]+)/ports/(\d+)/(?:hw_)?counters/([^/:]+):(.*)")
 _SETTING = "lifespan"
 """In hw_counters, but no counter: how long the kernel keeps them, in ms."""
@@ -120,29 +114,26 @@ def parse_counters(text: str, marker: str) -> Counters:
     head, found, rdma = f"\n{text}".partition(f"\n{marker} rdma\n")
     if not found:
         raise ValueError("the counters break off: expected those of RDMA devices at the end")
-    first, *ports = head.split(f"\n{marker} port ")
+    first = head.partition(f"\n{marker} port ")[0]
     uptime = re.fullmatch(r"uptime (\d+(?:\.\d+)?)", first.strip())
     if uptime is None:
         raise ValueError(f"expected the uptime before the counters, got {first.strip()[:60]!r}")
     return Counters(
         uptime_s=float(uptime[1]),
-        ports=dict(_port(port) for port in ports),
+        ports={answer.port: _port(answer) for answer in parse_answers(head, marker)},
         rdma=_rdma(rdma),
     )
 
 
-def _port(text: str) -> tuple[str, PortCounters]:
-    found = _PORT.fullmatch(text)
-    if found is None:
-        raise ValueError(f"the counters of a port break off: {text[:60]!r}")
+def _port(answer: Answer) -> PortCounters:
     try:
-        told = parse_statistics(found[2], int(found[3]))
+        told = parse_statistics(answer.text, answer.rc)
     except ValueError as error:
         # One port's driver that cannot be read is that port's alone.
-        return found[1], PortCounters(values={}, error=str(error))
+        return PortCounters(values={}, error=str(error))
     if isinstance(told, Refusal):
-        return found[1], PortCounters(values={}, error=f"{told.error}: {told.message}")
-    return found[1], PortCounters(values=told.counters)
+        return PortCounters(values={}, error=f"{told.error}: {told.message}")
+    return PortCounters(values=told.counters)
 
 
 def _rdma(text: str) -> dict[str, PortCounters]:

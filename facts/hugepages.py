@@ -7,12 +7,10 @@ from typing import ClassVar
 from facts.probe import Section, SnapshotFact
 from railwright.files import FileRecord
 from railwright.model import Model
+from railwright.owned_unit import OwnedUnit
 from railwright.snapshot import Snapshot
 
-UNIT = "railwright-hugepages.service"
-UNIT_PATH = f"/etc/systemd/system/{UNIT}"
-ENABLED_PATH = f"/etc/systemd/system/sysinit.target.wants/{UNIT}"
-"""The link by which ``systemctl enable`` makes the unit hold after a reboot."""
+UNIT = OwnedUnit(name="railwright-hugepages.service", target="sysinit.target")
 SCRIPT_PATH = "/usr/local/sbin/railwright-hugepages"
 
 SECTIONS = (
@@ -28,8 +26,8 @@ grep -H . node*/hugepages/hugepages-*/nr_hugepages node*/hugepages/hugepages-*/f
 true
 """,
     ),
-    Section(name="hugepages_files", script=f"files {UNIT_PATH} {SCRIPT_PATH}\nmeta {ENABLED_PATH}"),
-    Section(name="hugepages_unit", script=f"units {UNIT}"),
+    Section(name="hugepages_files", script=f"files {UNIT.path} {SCRIPT_PATH}\nmeta {UNIT.link}"),
+    Section(name="hugepages_unit", script=f"units {UNIT.name}"),
 )
 
 
@@ -158,7 +156,7 @@ _REQUEST = re.compile(r"^(2M|1G):(\d+=\d+(?:,\d+=\d+)*)$")
 
 def unit_requests(files: Iterable[FileRecord]) -> dict[tuple[str, int], int]:
     """What our unit asks for at boot: (size, node) to pages; empty where it is not there."""
-    unit = next((file for file in files if file.path == UNIT_PATH), None)
+    unit = next((file for file in files if file.path == UNIT.path), None)
     found = {}
     for line in (unit.content or "").splitlines() if unit else ():
         if line.startswith(f"ExecStart={SCRIPT_PATH} "):

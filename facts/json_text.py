@@ -27,3 +27,10 @@ def as_object(value: object, what: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{what}: expected an object, got {type(value).__name__}")
     return value
+
+
+def as_objects(value: object, what: str) -> list[dict[str, object]]:
+    """``value`` as the list of JSON objects that it has to be. Raises ValueError."""
+    if not isinstance(value, list):
+        raise ValueError(f"{what}: expected a list, got {type(value).__name__}")
+    return [as_object(entry, what) for entry in value]

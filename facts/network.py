@@ -4,8 +4,9 @@ import re
 from ipaddress import IPv4Address
 from typing import ClassVar, Literal
 
-from facts.json_text import as_object, load_json
+from facts.json_text import as_object, as_objects, load_json
 from facts.probe import Section, SnapshotFact
+from facts.units import Unit, read_units
 from railwright.files import FileRecord
 from railwright.model import Model
 from railwright.netconfig.ifupdown import INTERFACES
@@ -24,9 +25,12 @@ _MASK = rf"s/^([ \t]*{_SECRET}[ \t]*[ :=]).*/\1/"
 SECTIONS = (
     Section(
         name="network_units",
-        script=f"""
-units {" ".join(UNITS)}
-systemctl show --no-pager -p Id,ExecMainStartTimestampMonotonic systemd-networkd.service
+        script=f"units {' '.join(UNITS)}",
+    ),
+    Section(
+        name="network_start",
+        script="""
+systemctl show --no-pager -p ExecMainStartTimestampMonotonic systemd-networkd.service
 echo "Uptime=$(cut -d ' ' -f 1 /proc/uptime)"
 command -v netplan
 true
@@ -102,13 +106,6 @@ class KernelRoute(Model):
     table: str
 
 
-class Unit(Model):
-    """How a network manager's unit is."""
-
-    active: bool
-    enabled: bool
-
-
 class Udev(Model):
     """What udev knows of an interface."""
 
@@ -158,13 +155,14 @@ def read_network(snapshot: Snapshot) -> Network:
 
     Raises ValueError where a part of it cannot be read.
     """
-    units = snapshot.text("network_units")
+    units = read_units(snapshot, "network_units")
+    start = snapshot.text("network_start")
     live = not snapshot.is_container
     networkd = parse_networkctl(_answer(snapshot, "network_networkd")) if live else {}
     managed = frozenset(name for name, (managed, _) in networkd.items() if managed)
     return Network(
-        units=parse_units(units),
-        has_netplan=any(line.endswith("/netplan") for line in units.splitlines()),
+        units={manager: units[name] for name, manager in UNITS.items() if name in units},
+        has_netplan=any(line.endswith("/netplan") for line in start.splitlines()),
         files=tuple(snapshot.files("network_files")),
         udev=parse_udev(_answer(snapshot, "network_udev")) if live else {},
         claims={
@@ -172,7 +170,7 @@ def read_network(snapshot: Snapshot) -> Network:
             "NetworkManager": parse_nmcli(_answer(snapshot, "network_nm")) if live else frozenset(),
         },
         network_files={name: file for name, (_, file) in networkd.items() if file},
-        networkd_since=_since(units, snapshot.facts("identity").get("time", "")),
+        networkd_since=_since(start, snapshot.facts("identity").get("time", "")),
         rules=parse_rules(_answer(snapshot, "network_rules")) if live else (),
         routes=parse_routes(_answer(snapshot, "network_routes")) if live else (),
         arp=parse_arp(_answer(snapshot, "network_arp")) if live else {},
@@ -185,20 +183,6 @@ def _answer(snapshot: Snapshot, name: str) -> str:
     if section.rc != 0:
         raise ValueError(f"{name} failed with {section.rc}: {section.stderr or 'no word'}")
     return snapshot.text(name)
-
-
-def parse_units(text: str) -> dict[str, Unit]:
-    """Read ``systemctl show`` of the managers' units."""
-    found: dict[str, Unit] = {}
-    for block in text.split("\n\n"):
-        values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
-        name = values.get("Id", "")
-        if name in UNITS and "ActiveState" in values:
-            found[UNITS[name]] = Unit(
-                active=values["ActiveState"] == "active",
-                enabled=values.get("UnitFileState") in ("enabled", "enabled-runtime"),
-            )
-    return found
 
 
 def _since(text: str, now: str) -> float | None:
@@ -228,11 +212,8 @@ def parse_networkctl(text: str) -> dict[str, tuple[bool, str | None]]:
         return {}
     what = "networkctl list"
     interfaces = as_object(load_json(text, what), what).get("Interfaces")
-    if not isinstance(interfaces, list):
-        raise ValueError(f"{what}: expected Interfaces, got {text.strip()[:60]!r}")
     found = {}
-    for entry in interfaces:
-        values = as_object(entry, what)
+    for values in as_objects(interfaces, f"Interfaces of {what}"):
         file = values.get("NetworkFile")
         state = values.get("AdministrativeState") or values.get("SetupState")
         # A version that does not tell the state tells the file of what it manages.
@@ -253,10 +234,7 @@ def parse_nmcli(text: str) -> frozenset[str]:
 
 
 def _entries(text: str, what: str) -> list[dict[str, object]]:
-    found = load_json(text, what) if text.strip() else []
-    if not isinstance(found, list):
-        raise ValueError(f"{what}: expected a list, got {text.strip()[:60]!r}")
-    return [as_object(entry, what) for entry in found]
+    return as_objects(load_json(text, what), what) if text.strip() else []
 
 
 # What a rule has that selects by its source alone.

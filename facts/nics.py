@@ -4,13 +4,13 @@ A port is told by its PCI address: interface names depend on the distribution's 
 numbers of RDMA devices on the probing order.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
+from facts.json_text import as_objects, load_json
 from facts.probe import Section, SnapshotFact
 from facts.rdma import RdmaLink, parse_rdma_links
 from railwright.model import Model
@@ -23,6 +23,8 @@ SECTIONS = (
 value() { v=$(cat "$1" 2>/dev/null) && [ -n "$v" ] && printf %s "$v" || printf -; }
 for link in /sys/class/net/*; do
     [ -e "$link/device" ] || continue
+    # A representor of a virtual function is no port of its own (mlx5 in switchdev mode).
+    case $(value "$link/phys_port_name") in *vf* | *sf*) continue ;; esac
     driver=$(readlink -f "$link/device/driver")
     echo "port net ${link##*/} $(readlink -f "$link/device") ${driver##*/}" \
         "$(value "$link/address") $(value "$link/mtu") $(value "$link/operstate")" \
@@ -200,27 +202,19 @@ class _Link(Model):
 def _addresses(text: str) -> dict[str, _Link]:
     """Read ``ip -j -d addr show``. Raises ValueError where it is not that."""
     found = {}
-    for entry in _list(text, "ip -j addr"):
+    for entry in as_objects(load_json(text, "ip -j addr"), "ip -j addr"):
         name = str(entry["ifname"])
+        infos = as_objects(entry.get("addr_info", []), "ip -j addr")
+        mac, flags = entry.get("permaddr"), entry.get("flags")
         found[name] = _Link(
             addresses=tuple(
                 f"{info['local']}/{info['prefixlen']}"
-                for info in entry.get("addr_info", ())
+                for info in infos
                 if info.get("scope") == "global" and "local" in info
             ),
-            permanent_mac=entry.get("permaddr"),
-            is_up="UP" in entry.get("flags", ()),
+            permanent_mac=None if mac is None else str(mac),
+            is_up=isinstance(flags, list) and "UP" in flags,
         )
-    return found
-
-
-def _list(text: str, what: str) -> list[dict[str, Any]]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        raise ValueError(f"{what}: expected JSON, got {text[:60]!r}") from None
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise ValueError(f"{what}: expected a list of objects, got {text[:60]!r}")
     return found
 
 
@@ -296,7 +290,8 @@ def parse_way_in(
     found = {scope} if scope else set()
     found |= {name for name, all_ in addresses.items() if server in _hosts(all_)}
     for line in text.splitlines()[1:]:
-        found |= {str(route["dev"]) for route in _list(line, "ip -j route get") if "dev" in route}
+        routes = as_objects(load_json(line, "ip -j route get"), "ip -j route get")
+        found |= {str(route["dev"]) for route in routes if "dev" in route}
     known: set[str] = set()
     for start in found:
         below = _below(start, lowers)

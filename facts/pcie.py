@@ -11,14 +11,12 @@ from typing import ClassVar
 
 from facts.probe import Section, SnapshotFact
 from railwright.model import Model
+from railwright.owned_unit import OwnedUnit
 from railwright.pcie import AcsControl, Bridge, Function, Pcie, PcieLink
 from railwright.resolve.pcie import Nearest, nearest_of_gpus
 from railwright.snapshot import Snapshot
 
-UNIT = "railwright-pcie.service"
-UNIT_PATH = f"/etc/systemd/system/{UNIT}"
-ENABLED_PATH = f"/etc/systemd/system/multi-user.target.wants/{UNIT}"
-"""The link by which ``systemctl enable`` makes the unit hold after a reboot."""
+UNIT = OwnedUnit(name="railwright-pcie.service", target="multi-user.target")
 SCRIPT_PATH = "/usr/local/sbin/railwright-pcie"
 PLAN_PATH = "/etc/railwright/pcie/plan"
 RULE_PATH = "/etc/udev/rules.d/99-zz-railwright-pcie.rules"
@@ -98,9 +96,9 @@ SECTIONS = (
     ),
     Section(
         name="pcie_files",
-        script=f"files {SCRIPT_PATH} {UNIT_PATH} {PLAN_PATH} {RULE_PATH}\nmeta {ENABLED_PATH}",
+        script=f"files {SCRIPT_PATH} {UNIT.path} {PLAN_PATH} {RULE_PATH}\nmeta {UNIT.link}",
     ),
-    Section(name="pcie_unit", script=f"units {UNIT}"),
+    Section(name="pcie_unit", script=f"units {UNIT.name}"),
 )
 
 _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]"

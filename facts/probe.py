@@ -25,9 +25,9 @@ _PRELUDE = (resources("facts") / "probe.sh").read_text(encoding="ascii")
 class Section(Model):
     """A part of the probe: ``script`` is the body of a shell function.
 
-    It may call ``files PATH...`` (see probe.sh) and ``units NAME...``, and use ``$RW_MODULES``,
-    ``$RW_PACKAGES``, ``$RW_SERVICES`` and ``$RW_FIRMWARE``. Standard output is cut at
-    ``cap_bytes``.
+    It may call the functions of probe.sh (``files PATH...``, ``units NAME...``, ``ports``, ``answer
+    PORT WHAT COMMAND...``), and use ``$RW_MODULES``, ``$RW_PACKAGES``, ``$RW_SERVICES`` and
+    ``$RW_FIRMWARE``. Standard output is cut at ``cap_bytes``.
     """
 
     name: str

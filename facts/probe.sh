@@ -53,6 +53,25 @@ files() {
     done
 }
 
+# ports: the Ethernet interfaces of PCI functions, or of devices below them.
+ports() {
+    for link in /sys/class/net/*; do
+        [ -e "$link/device" ] || continue
+        [ "$(cat "$link/type")" = 1 ] || continue
+        case $(readlink -f "$link/device") in */pci*) echo "${link##*/}" ;; esac
+    done
+}
+
+# answer PORT WHAT COMMAND...: what the command says of the port, between two lines of ours:
+#   MARKER port PORT WHAT
+#   MARKER exit STATUS
+answer() {
+    printf '\n%s port %s %s\n' "$N" "$1" "$2"
+    shift 2
+    "$@" 2>&1
+    printf '\n%s exit %s\n' "$N" "$?"
+}
+
 # units NAME...: the state of systemd units that may or may not be there.
 units() {
     systemctl show --no-pager \

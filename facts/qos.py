@@ -7,48 +7,39 @@ import re
 from typing import ClassVar, TypeVar
 
 from facts import dcb, mlnx_qos
+from facts.answers import Answer, parse_answers
 from facts.dcb import App, Buffer, Dcbx, Ets, Pfc, parse_dcb
 from facts.ethtool import Pause, parse_pause
 from facts.ethtool import Refusal as PauseRefusal
-from facts.ibv_devinfo import Devinfo, parse_ibv_devinfo
 from facts.mlnx_qos import Report, parse_mlnx_qos
 from facts.probe import Section, SnapshotFact
-from facts.units import unit_blocks
+from facts.units import Unit, parse_units
 from railwright.model import Model
+from railwright.owned_unit import OwnedUnit
 from railwright.snapshot import Snapshot
 
 DATA_DIR = "/etc/railwright/qos"
 SCRIPT_PATH = "/usr/local/sbin/railwright-qos"
 WATCH_SCRIPT_PATH = "/usr/local/sbin/railwright-qos-watch"
 UNIT_PATH = "/etc/systemd/system/railwright-qos@.service"
-WATCH_UNIT = "railwright-qos-watch.service"
-WATCH_UNIT_PATH = f"/etc/systemd/system/{WATCH_UNIT}"
-WATCH_ENABLED_PATH = f"/etc/systemd/system/multi-user.target.wants/{WATCH_UNIT}"
+WATCH = OwnedUnit(name="railwright-qos-watch.service", target="multi-user.target")
 RULES_PATH = "/etc/udev/rules.d/90-railwright-qos.rules"
 LLDPAD = "lldpad.service"
+CM = "/sys/kernel/config/rdma_cm"
 
-_PORTS = r"""
-ports() {
-    for link in /sys/class/net/*; do
-        [ -e "$link/device" ] || continue
-        [ "$(cat "$link/type")" = 1 ] || continue
-        case $(readlink -f "$link/device") in */pci*) echo "${link##*/}" ;; esac
-    done
-}
-answer() {
-    printf '\n%s port %s %s\n' "$N" "$1" "$2"
-    shift 2
-    "$@" 2>&1
-    printf '\n%s exit %s\n' "$N" "$?"
-}
-"""
 
-SECTIONS = (
-    Section(
-        name="qos_ports",
-        deadline_s=30,
-        script=_PORTS
-        + r"""
+def traffic_class_path(device: str, port: int = 1) -> str:
+    return f"/sys/class/infiniband/{device}/tc/{port}/traffic_class"
+
+
+def rdma_cm_path(device: str, attribute: str, port: int = 1) -> str:
+    return f"{CM}/{device}/ports/{port}/{attribute}"
+
+
+PORTS = Section(
+    name="qos_ports",
+    deadline_s=30,
+    script=r"""
 for port in $(ports); do
     if command -v dcb >/dev/null || ! command -v mlnx_qos >/dev/null; then
         for object in dcbx app pfc ets buffer; do
@@ -65,18 +56,18 @@ for port in $(ports); do
 done
 true
 """,
-    ),
-    Section(
-        name="qos_kernel",
-        # In configfs and debugfs nothing is made, and nothing is mounted.
-        script=r"""
+)
+KERNEL = Section(
+    name="qos_kernel",
+    # In configfs and debugfs nothing is made, and nothing is mounted.
+    script=r"""
 for folder in /sys/class/net/*/ecn /sys/kernel/debug/mlx5/*/cc_params /sys/kernel/config/rdma_cm; do
     [ ! -d "$folder" ] || echo "folder $folder"
 done
 for file in /sys/class/net/*/ecn/roce_*p/enable/* /sys/class/net/*/ecn/roce_np/cnp_* \
     /sys/kernel/debug/mlx5/*/cc_params/np_cnp_* \
     /sys/kernel/config/rdma_cm/*/ports/*/default_roce_* \
-    /sys/class/infiniband/*/tc/1/traffic_class; do
+    /sys/class/infiniband/*/tc/*/traffic_class; do
     [ -e "$file" ] || continue
     # The traffic class has no line at all until one is set.
     if value=$(head -n 1 "$file" 2>&1); then told=value; else told=refused; fi
@@ -84,19 +75,21 @@ for file in /sys/class/net/*/ecn/roce_*p/enable/* /sys/class/net/*/ecn/roce_np/c
 done
 true
 """,
-    ),
-    Section(name="qos_verbs", script="ibv_devinfo 2>&1"),
+)
+SECTIONS = (
+    PORTS,
+    KERNEL,
     Section(
         name="qos_files",
         script=f"""
-files {DATA_DIR}/*.conf {SCRIPT_PATH} {WATCH_SCRIPT_PATH} {UNIT_PATH} {WATCH_UNIT_PATH} {RULES_PATH}
-meta {WATCH_ENABLED_PATH}
+files {DATA_DIR}/*.conf {SCRIPT_PATH} {WATCH_SCRIPT_PATH} {UNIT_PATH} {WATCH.path} {RULES_PATH}
+meta {WATCH.link}
 """,
     ),
     Section(
         name="qos_units",
         script=f"""
-set -- {WATCH_UNIT} {LLDPAD}
+set -- {WATCH.name} {LLDPAD}
 for file in {DATA_DIR}/*.conf; do
     [ -e "$file" ] || continue
     name=${{file##*/}}
@@ -107,8 +100,7 @@ units "$@"
     ),
     Section(
         name="qos_lldpad",
-        script=_PORTS
-        + r"""
+        script=r"""
 systemctl is-active --quiet lldpad.service || return 0
 for port in $(ports); do
     for tlv in PFC ETS-CFG; do
@@ -148,18 +140,23 @@ class KernelFiles(Model):
     values: dict[str, str]
     refused: dict[str, str]
 
+    def forced_class(self, device: str, port: int = 1) -> int | None:
+        """The traffic class that NVIDIA's driver gives all packets, whatever is asked of it.
 
-class UnitState(Model):
-    """A unit of ours, or lldpad: ``result`` is why it failed."""
+        A class for single addresses ("tclass=106 src_ip=...") is none.
+        """
+        value = self.values.get(traffic_class_path(device, port), "")
+        found = re.fullmatch(r"Global tclass=([0-9]+)", value)
+        return int(found[1]) if found else None
 
-    load: str
-    active: str
-    enabled: str
-    result: str
+    def cma_tos(self, device: str, port: int = 1) -> int | None:
+        """The ToS byte of connections of rdma_cm."""
+        value = self.values.get(rdma_cm_path(device, "default_roce_tos", port), "")
+        return int(value) if value.isdecimal() else None
 
 
 class QosState(Model):
-    """All ports by interface. ``verbs`` is None where ibv_devinfo is not installed.
+    """All ports by interface.
 
     ``willing`` are the TLVs of lldpad by interface in which it takes the switch's word, a Problem
     where it does not tell; it is empty where lldpad does not run.
@@ -167,60 +164,34 @@ class QosState(Model):
 
     ports: dict[str, PortQos]
     kernel: KernelFiles
-    verbs: Devinfo | None
-    units: dict[str, UnitState]
     willing: dict[str, tuple[str, ...] | Problem]
-
-
-class Answer(Model):
-    """What one tool said of one port."""
-
-    port: str
-    what: str
-    text: str
-    rc: int
 
 
 def read_qos(snapshot: Snapshot) -> QosState:
     """What the sections say. Raises ValueError where they were cut short."""
-    by_port: dict[str, dict[str, Answer]] = {}
-    for answer in answers(snapshot, "qos_ports"):
-        by_port.setdefault(answer.port, {})[answer.what] = answer
     return QosState(
-        ports={port: _port(found) for port, found in by_port.items()},
-        kernel=parse_kernel_files(snapshot.text("qos_kernel")),
-        verbs=_verbs(snapshot),
-        units=read_unit_states(snapshot),
-        willing=_willing(answers(snapshot, "qos_lldpad")),
+        ports=read_port_qos(snapshot),
+        kernel=read_kernel_files(snapshot),
+        willing=_willing(parse_answers(snapshot.text("qos_lldpad"), snapshot.marker)),
     )
 
 
-def answers(snapshot: Snapshot, section: str) -> list[Answer]:
-    """The answers in a section, in their order. Raises ValueError."""
-    found = []
-    marker = re.escape(snapshot.marker)
-    for part in re.split(f"^{marker} port ", snapshot.text(section), flags=re.MULTILINE)[1:]:
-        head, _, rest = part.partition("\n")
-        text, ended, rc = rest.rpartition(f"\n{snapshot.marker} exit ")
-        port, _, what = head.partition(" ")
-        if not ended or not rc.strip().isdecimal():
-            raise ValueError(f"{section}: expected the end of {head}")
-        found.append(Answer(port=port, what=what, text=text, rc=int(rc)))
-    return found
+def read_port_qos(snapshot: Snapshot) -> dict[str, PortQos]:
+    """What the tools tell, by interface. Raises ValueError where an answer breaks off."""
+    by_port: dict[str, dict[str, Answer]] = {}
+    for answer in parse_answers(snapshot.text(PORTS.name), snapshot.marker):
+        by_port.setdefault(answer.port, {})[answer.what] = answer
+    return {port: _port(found) for port, found in by_port.items()}
 
 
-def read_unit_states(snapshot: Snapshot) -> dict[str, UnitState]:
+def read_kernel_files(snapshot: Snapshot) -> KernelFiles:
+    """Raises ValueError."""
+    return parse_kernel_files(snapshot.text(KERNEL.name))
+
+
+def read_qos_units(snapshot: Snapshot) -> dict[str, Unit]:
     """lldpad and the units that the node has data for, by name; none where systemd is silent."""
-    return {
-        block["Id"]: UnitState(
-            load=block.get("LoadState", ""),
-            active=block.get("ActiveState", ""),
-            enabled=block.get("UnitFileState", ""),
-            result=block.get("Result", ""),
-        )
-        for block in unit_blocks(snapshot.text("qos_units"))
-        if "Id" in block
-    }
+    return parse_units(snapshot.text("qos_units"))
 
 
 def parse_kernel_files(text: str) -> KernelFiles:
@@ -239,12 +210,6 @@ def parse_kernel_files(text: str) -> KernelFiles:
         else:
             raise ValueError(f"expected folder, value or refused, got {line[:80]!r}")
     return KernelFiles(folders=frozenset(folders), values=values, refused=refused)
-
-
-def _verbs(snapshot: Snapshot) -> Devinfo | None:
-    if snapshot.section("qos_verbs").rc == 127:
-        return None
-    return parse_ibv_devinfo(snapshot.text("qos_verbs"))
 
 
 def _port(found: dict[str, Answer]) -> PortQos:

@@ -3,9 +3,9 @@
 Formats: iproute2 rdma/link.c.
 """
 
-import json
 import re
 
+from facts.json_text import as_objects, load_json
 from railwright.model import Model
 
 
@@ -69,18 +69,11 @@ def _from_text(block: str) -> RdmaLink:
 
 
 def _from_json(text: str) -> tuple[RdmaLink, ...]:
-    try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"expected JSON of rdma link show: {error}") from None
-    if not isinstance(entries, list):
-        raise ValueError(f"expected a list of RDMA links, got {type(entries).__name__}")
-    return tuple(_entry(entry) for entry in entries)
+    what = "rdma -j link show"
+    return tuple(_entry(entry) for entry in as_objects(load_json(text, what), what))
 
 
-def _entry(entry: object) -> RdmaLink:
-    if not isinstance(entry, dict):
-        raise ValueError(f"expected an RDMA link, got {type(entry).__name__}")
+def _entry(entry: dict[str, object]) -> RdmaLink:
     caps = entry.get("caps", [])
     if not isinstance(caps, list):
         raise ValueError(f"expected a list of capabilities, got {caps!r}")

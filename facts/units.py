@@ -7,13 +7,17 @@ from railwright.snapshot import Snapshot
 
 
 class Unit(Model):
-    """What systemd says of one unit: ``file_state`` is that of ``systemctl is-enabled``."""
+    """What systemd says of one unit: ``file_state`` is that of ``systemctl is-enabled``.
+
+    ``result`` is how it ended (``success``, ``exit-code``), None where it was not asked for.
+    """
 
     name: str
     loaded: bool
     masked: bool
     active: str
     file_state: str
+    result: str | None = None
 
 
 def unit_blocks(text: str) -> list[dict[str, str]]:
@@ -37,6 +41,7 @@ def parse_units(text: str) -> dict[str, Unit]:
                 masked=block["LoadState"] == "masked",
                 active=block["ActiveState"],
                 file_state=block["UnitFileState"],
+                result=block.get("Result"),
             )
         except KeyError as missing:
             raise ValueError(f"systemctl show without {missing}: {str(block)[:80]}") from None

@@ -94,12 +94,10 @@ def start(host: Host, components: Sequence[Component]) -> Run | None:
     handlers: list[Any] = list(host.state.callback_handlers)
     if _Reporter not in handlers:
         host.state.callback_handlers.append(_Reporter)  # type: ignore[arg-type]
+    for line in unreadable(run):
+        logger.error(f"{host.print_prefix}{line}")
     for component in components:
-        settings = settings_of(component, node, seen)
-        if unread(settings):
-            reason = settings[0].persisted.detail
-            logger.error(f"{host.print_prefix}{component.name} could not be read: {reason}")
-        for setting in settings:
+        for setting in settings_of(component, node, seen):
             for change in changes(setting, run.allowed):
                 logger.info(f"{host.print_prefix}{change}")
     return run
@@ -110,8 +108,6 @@ def apply(run: Run, component: Component) -> Generator[StringCommand, None, None
     settings = settings_of(component, run.node, run.seen)
     if unread(settings):
         # Nothing is done where it is not known what is there; settle() fails the host.
-        if run.host.state.is_executing:
-            run.failures.append(f"{component.name} could not be read")
         run.host.noop(f"{component.name} could not be read")
         return
     actions = list(component.actions(run.node, run.seen, settings))
@@ -130,6 +126,23 @@ def announced(run: Run) -> list[tuple[Component, Setting, list[Change]]]:
         for component in run.components
         for setting in settings_of(component, run.node, run.seen)
     ]
+
+
+def unreadable(run: Run) -> list[str]:
+    """What could not be read of the host as it was last seen, in words.
+
+    A run that did not see how a setting stands has not shown that it is right.
+    """
+    lines = []
+    for component in run.components:
+        for setting in settings_of(component, run.node, run.seen):
+            if verdict(setting, run.allowed) is not Verdict.UNREADABLE:
+                continue
+            states = {state.detail for state in (setting.persisted, setting.running)}
+            reason = "; ".join(sorted(filter(None, states))) or "no reason is known"
+            key = component.name if unread([setting]) else f"{component.name} {setting.key}"
+            lines.append(f"{key} could not be read: {reason}")
+    return lines
 
 
 def reboots_for(run: Run) -> list[Setting]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from railwright.actions import Action, InstallFile, RemoveFile
 from railwright.files import FileRecord
 from railwright.model import Model
-from railwright.settings import Setting, Standing, State, persists
+from railwright.settings import NOTHING, Setting, Standing, State, persists
 
 HEADER = "# Managed by railwright: whatever is changed here is put back by the next run.\n"
 
@@ -38,8 +38,18 @@ def owned_file_setting(
         key=owned.path,
         desired=desired,
         persisted=_file_state(record, desired),
-        running=State(standing=Standing.NOT_APPLICABLE),
+        running=NOTHING,
     )
+
+
+def first_wrong(owned: Iterable[OwnedFile], found: Iterable[FileRecord]) -> str | None:
+    """The path of the first of our files that is not as it must be; None where all are."""
+    records = list(found)
+    for one in owned:
+        setting = owned_file_setting("", one, records)
+        if setting is not None and setting.persisted.standing is not Standing.RIGHT:
+            return one.path
+    return None
 
 
 def _file_state(record: FileRecord | None, desired: str) -> State:

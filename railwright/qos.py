@@ -15,12 +15,6 @@ from railwright.schema import RoceQos
 PRIORITIES = TRAFFIC_CLASSES = BUFFERS = 8
 DSCPS = 64
 
-RDMA_MTU = 4096
-"""What a RoCE port must have as active MTU: NCCL has not taken the lesser of two since 2.23.
-
-Source: NVIDIA/nccl#1524.
-"""
-
 Name = Literal[
     "dcbx",
     "trust",

@@ -98,6 +98,15 @@ class State(Model):
     detail: str | None = None
 
 
+NOTHING = State(standing=Standing.NOT_APPLICABLE)
+"""The state of a setting that has no such state."""
+NO_PORTS = State(standing=Standing.NOT_APPLICABLE, detail="a container has no ports of its own")
+HOSTS_KERNEL = State(
+    standing=Standing.NOT_APPLICABLE, detail="a container shares its host's kernel"
+)
+"""What runs in a container, of ports and of the kernel."""
+
+
 class Setting(Model):
     """One thing that the inventory asks of one node, and how it is there.
 
@@ -116,6 +125,28 @@ class Setting(Model):
     acts: bool = True
     remedy: str | None = None
     why: str | None = None
+
+
+def looked_at(
+    component: str,
+    key: str,
+    desired: str,
+    running: State,
+    *,
+    remedy: str | None = None,
+    why: str | None = None,
+) -> Setting:
+    """A setting that no run can bring about: it has a running state, and nothing persists it."""
+    return Setting(
+        component=component,
+        key=key,
+        desired=desired,
+        persisted=NOTHING,
+        running=running,
+        acts=False,
+        remedy=remedy,
+        why=why,
+    )
 
 
 class Change(Model):

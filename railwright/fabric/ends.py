@@ -1,12 +1,13 @@
 """How each rail of a node takes part in a test: its device, address, GID and QoS."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address
 
-from facts.fabric import SECTIONS as FABRIC
-from facts.fabric import FabricPorts, read_fabric
-from facts.gids import roce_v2_ipv4_index
 from facts.nics import SECTIONS as NICS
 from facts.nics import Interface, RdmaDevice, read_nics
+from facts.ports import TABLES, PortTables, read_tables, v2_indices
+from facts.qos import KERNEL, PORTS, KernelFiles, PortQos, Problem, read_kernel_files, read_port_qos
 from facts.rdma import RdmaLink
 from railwright.model import Model
 from railwright.resolve.nics import FoundRail, find_rails
@@ -14,7 +15,7 @@ from railwright.schema import Node
 from railwright.schema.fabric import RoceFabric, RoceQos
 from railwright.snapshot import Snapshot
 
-SECTIONS = (*NICS, *FABRIC)
+SECTIONS = (*NICS, TABLES, PORTS, KERNEL)
 """The sections that ``ends_of`` reads."""
 
 
@@ -46,6 +47,15 @@ class End(Model):
         return f"{self.device}/{self.port}"
 
 
+@dataclass(frozen=True)
+class _Ports:
+    """A node's RoCE ports as they are: GID tables by ``DEVICE/PORT``, QoS by interface."""
+
+    tables: dict[str, PortTables]
+    qos: dict[str, PortQos]
+    kernel: KernelFiles
+
+
 class NoEnd(Model):
     """A rail that cannot be tested, and why."""
 
@@ -56,11 +66,11 @@ class NoEnd(Model):
 
 def ends_of(node: Node, snapshot: Snapshot) -> tuple[End | NoEnd, ...]:
     """Each rail of ``node`` as it is found in ``snapshot``. Raises ValueError where unreadable."""
-    ports = read_fabric(snapshot)
+    ports = _Ports(read_tables(snapshot), read_port_qos(snapshot), read_kernel_files(snapshot))
     return tuple(_end(node, rail, ports) for rail in find_rails(node, read_nics(snapshot)))
 
 
-def _end(node: Node, rail: FoundRail, ports: FabricPorts) -> End | NoEnd:
+def _end(node: Node, rail: FoundRail, ports: _Ports) -> End | NoEnd:
     number = rail.plan.rail
     if rail.port is None:
         return NoEnd(host=node.name, rail=number, reason=rail.error or "there is no NIC")
@@ -99,26 +109,27 @@ def _management(node: Node) -> str:
     return node.ssh.address or node.name
 
 
-def _roce(qos: RoceQos, end: End, rail: FoundRail, ports: FabricPorts) -> End | NoEnd:
+def _roce(qos: RoceQos, end: End, rail: FoundRail, ports: _Ports) -> End | NoEnd:
     address = _address(rail, rail.interface)
     if address is None:
         reason = f"{end.interface or end.device} has no IPv4 address, and the plan gives it none"
         return NoEnd(host=end.host, rail=end.rail, reason=reason)
-    gids = ports.gids_of(end.rdma_port)
-    index = roce_v2_ipv4_index(gid for gid in gids if gid.ipv4 == address)
-    if index is None:
+    gids = ports.tables.get(end.rdma_port, PortTables()).gids
+    indices = v2_indices(gids, IPv4Address(address))
+    if not indices:
         have = ", ".join(sorted({gid.ipv4 for gid in gids if gid.ipv4 and gid.version == "v2"}))
         reason = f"{end.rdma_port} has no RoCE v2 GID of {address}, but {have or 'none of IPv4'}"
         return NoEnd(host=end.host, rail=end.rail, reason=reason)
-    pfc = ports.pfc.get(end.interface or "")
+    told = ports.qos.get(end.interface or "")
+    pfc = told.pfc if told else Problem(reason="dcb was not asked about this port")
     return end.model_copy(
         update={
-            "gid_index": index,
+            "gid_index": indices[0],
             "qos": qos,
-            "pfc": pfc.enabled if pfc else None,
-            "pfc_error": pfc.error if pfc else "dcb was not asked about this port",
-            "forced_class": ports.forced_class.get(end.rdma_port),
-            "cma_tos": ports.cma_tos.get(end.rdma_port),
+            "pfc": None if isinstance(pfc, Problem) else frozenset(pfc.pfc_enabled),
+            "pfc_error": pfc.reason if isinstance(pfc, Problem) else None,
+            "forced_class": ports.kernel.forced_class(end.device, end.port),
+            "cma_tos": ports.kernel.cma_tos(end.device, end.port),
         }
     )
 

@@ -7,8 +7,8 @@ seen earlier comes from a saved reading: reading a node writes nothing on it.
 from collections import Counter
 from collections.abc import Mapping
 
-from facts.ib_ports import PortTables, read_tables, v2_indices
 from facts.nics import read_nics
+from facts.ports import PortTables, read_tables, v2_indices
 from railwright.model import Model
 from railwright.resolve.nics import FoundRail, find_rails
 from railwright.schema import Node

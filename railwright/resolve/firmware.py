@@ -9,7 +9,7 @@ from facts.mlxconfig import Parameter
 from railwright.ledger import FirmwareNote
 from railwright.model import Model
 from railwright.schema.firmware import effect_of, known_key, number_of
-from railwright.settings import Effect, Standing, State
+from railwright.settings import NOTHING, Effect, Standing, State
 
 COLD_REMEDY = (
     "cut the power of the node and give it again (a reboot and a warm reset leave the NIC's "
@@ -56,7 +56,7 @@ def running(key: str, value: int | str, parameter: Parameter) -> State:
     if state is not None:
         return state
     if parameter.next is None and parameter.next_name is None:
-        return State(standing=Standing.NOT_APPLICABLE)
+        return NOTHING
     detail = "this firmware does not tell what is in force"
     return State(standing=Standing.UNREADABLE, detail=detail)
 

@@ -55,7 +55,11 @@ def manager_of(network: Network, interfaces: Iterable[str], is_container: bool) 
     running = {
         name
         for name, unit in network.units.items()
-        if (unit.enabled if is_container else unit.active)
+        if (
+            unit.file_state in ("enabled", "enabled-runtime")
+            if is_container
+            else unit.active == "active"
+        )
     }
     if network.has_netplan and netplan_files(network):
         renderer = _renderer(network)

@@ -15,14 +15,22 @@ from railwright.files import FileRecord
 from railwright.owned import HEADER, OwnedFile, owned_file_action, owned_file_setting
 from railwright.schema import Node, Opensm
 from railwright.schema.fabric import InfinibandFabric
-from railwright.settings import Effect, Setting, Standing, State, enforces, persists
+from railwright.settings import (
+    NO_PORTS,
+    NOTHING,
+    Effect,
+    Setting,
+    Standing,
+    State,
+    enforces,
+    looked_at,
+    persists,
+)
 
 OPENSM_DROP_INS = (DEBIAN_DROP_IN, RHEL_DROP_IN)
 PACKAGE = "opensm package"
 SERVICE = "opensm service"
 OPTIONS = "opensm options"
-_NOT_APPLICABLE = State(standing=Standing.NOT_APPLICABLE)
-_CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container has no ports of its own")
 
 
 def opensm_options(spec: Opensm) -> tuple[str, ...]:
@@ -86,13 +94,11 @@ def _rival(component: str, node: Node, seen: OpensmState, is_container: bool) ->
     """A subnet manager that nobody asked for may take the fabric over."""
     if is_container or not seen.processes or not node.rails.nics:
         return
-    yield Setting(
-        component=component,
-        key=SERVICE,
-        desired="off",
-        persisted=_NOT_APPLICABLE,
-        running=State(standing=Standing.WRONG, value="on", decider=UNIT),
-        acts=False,
+    yield looked_at(
+        component,
+        SERVICE,
+        "off",
+        State(standing=Standing.WRONG, value="on", decider=UNIT),
         remedy=f"systemctl disable --now {UNIT}, or ask for it in fabric.opensm",
     )
 
@@ -113,7 +119,7 @@ def _package(component: str, seen: OpensmState, installs: bool) -> Setting:
             standing=Standing.RIGHT if seen.installed else Standing.ABSENT,
             value="installed" if seen.installed else None,
         ),
-        running=_NOT_APPLICABLE,
+        running=NOTHING,
         # Debian starts a subnet manager when it is installed, which may take the fabric over.
         effect=Effect.SERVICE,
         acts=installs,
@@ -137,7 +143,7 @@ def _service(component: str, seen: OpensmState, installs: bool, is_container: bo
             value="on" if enabled else unit.file_state or "off",
             decider=UNIT,
         )
-    running = _CONTAINER
+    running = NO_PORTS
     if not is_container:
         failed = unit is not None and unit.active == "failed"
         running = (
@@ -178,7 +184,7 @@ def _options(component: str, spec: Opensm, seen: OpensmState, is_container: bool
         key=OPTIONS,
         desired=desired,
         persisted=persisted,
-        running=_CONTAINER if is_container else _running(opensm_options(spec), seen),
+        running=NO_PORTS if is_container else _running(opensm_options(spec), seen),
         effect=Effect.SERVICE,
         acts=refusal is None,
         remedy=remedy,

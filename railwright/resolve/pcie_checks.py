@@ -7,9 +7,7 @@ from railwright.resolve.nics import FoundRail
 from railwright.resolve.pcie import affinity, nearest, nearness
 from railwright.resolve.pcie_link import link_report
 from railwright.schema import Node
-from railwright.settings import Effect, Setting, Standing, State
-
-_NOTHING = State(standing=Standing.NOT_APPLICABLE)
+from railwright.settings import Effect, Setting, Standing, State, looked_at
 
 
 def checks(
@@ -39,25 +37,9 @@ def checks(
                 yield _affinity(node, rail, function, pcie, rails)
 
 
-def _looked_at(
-    key: str,
-    desired: str,
-    running: State,
-    remedy: str,
-    persisted: State = _NOTHING,
-    effect: Effect = Effect.LIVE,
-) -> Setting:
+def _looked_at(key: str, desired: str, running: State, remedy: str) -> Setting:
     wrong = running.standing not in (Standing.RIGHT, Standing.NOT_APPLICABLE)
-    return Setting(
-        component="pcie",
-        key=key,
-        desired=desired,
-        persisted=persisted,
-        running=running,
-        effect=effect,
-        acts=False,
-        remedy=remedy if wrong else None,
-    )
+    return looked_at("pcie", key, desired, running, remedy=remedy if wrong else None)
 
 
 def _link(key: str, function: Function, pcie: Pcie, siblings: Iterable[Function]) -> Setting:
@@ -87,17 +69,13 @@ def _iommu(key: str, function: Function) -> Setting:
         value="passthrough" if passes else function.iommu,
         detail=None if function.iommu else "no IOMMU is in use",
     )
-    return _looked_at(
-        f"{key} iommu",
-        "passthrough",
-        running,
-        "kernel.arguments iommu=pt, and a reboot",
-        State(
-            standing=Standing.NOT_APPLICABLE,
-            detail="persisted by the kernel argument iommu=pt (component kernel)",
-        ),
-        Effect.REBOOT,
+    kept = State(
+        standing=Standing.NOT_APPLICABLE,
+        detail="persisted by the kernel argument iommu=pt (component kernel)",
     )
+    remedy = "kernel.arguments iommu=pt, and a reboot"
+    setting = _looked_at(f"{key} iommu", "passthrough", running, remedy)
+    return setting.model_copy(update={"persisted": kept, "effect": Effect.REBOOT})
 
 
 def _relaxed_ordering(key: str, function: Function) -> Setting:

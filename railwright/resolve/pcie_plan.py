@@ -3,17 +3,16 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from facts.pcie import ENABLED_PATH, PLAN_PATH, READER, RULE_PATH, SCRIPT_PATH, UNIT, UNIT_PATH
+from facts.pcie import PLAN_PATH, READER, RULE_PATH, SCRIPT_PATH, UNIT
 from railwright.files import FileRecord
 from railwright.model import Model
-from railwright.owned import HEADER, OwnedFile, owned_file_setting
+from railwright.owned import HEADER, OwnedFile, first_wrong
 from railwright.resolve.pcie import REDIRECT_MASK
-from railwright.settings import Standing
 from railwright.templates import render
 
 AcsPlan = Literal["clear", "clear-in-vm"]
 
-_PATHS = (PLAN_PATH, RULE_PATH, SCRIPT_PATH, UNIT_PATH)
+_PATHS = (PLAN_PATH, RULE_PATH, SCRIPT_PATH, UNIT.path)
 
 
 class Plan(Model):
@@ -71,7 +70,7 @@ def owned_files(plan: Plan | None) -> tuple[OwnedFile, ...]:
         header=HEADER,
         addresses=sorted(plan.nics),
         systemctl="/usr/bin/systemctl",
-        unit=UNIT,
+        unit=UNIT.name,
     )
     unit = render(
         "pcie/railwright-pcie.service.j2", header=HEADER, script=SCRIPT_PATH, plan=PLAN_PATH
@@ -80,7 +79,7 @@ def owned_files(plan: Plan | None) -> tuple[OwnedFile, ...]:
         OwnedFile(path=PLAN_PATH, content=plan.content()),
         OwnedFile(path=RULE_PATH, content=rule),
         OwnedFile(path=SCRIPT_PATH, content=script(), mode="755"),
-        OwnedFile(path=UNIT_PATH, content=unit),
+        OwnedFile(path=UNIT.path, content=unit),
     )
 
 
@@ -91,16 +90,9 @@ def script() -> str:
     )
 
 
-def is_enabled(files: Iterable[FileRecord]) -> bool:
-    return any(file.path == ENABLED_PATH for file in files)
-
-
 def lacking(plan: Plan, files: list[FileRecord]) -> str | None:
     """What keeps the unit from doing at boot what the plan's file says; None where nothing does."""
-    for owned in owned_files(plan):
-        if owned.path == PLAN_PATH:
-            continue
-        setting = owned_file_setting("pcie", owned, files)
-        if setting is None or setting.persisted.standing is not Standing.RIGHT:
-            return f"{owned.path} is not as it must be"
-    return None if is_enabled(files) else f"{UNIT} is not enabled"
+    wrong = first_wrong((one for one in owned_files(plan) if one.path != PLAN_PATH), files)
+    if wrong is not None:
+        return f"{wrong} is not as it must be"
+    return None if UNIT.is_enabled(files) else f"{UNIT.name} is not enabled"

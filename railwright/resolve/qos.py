@@ -5,17 +5,21 @@ from typing import NamedTuple, TypeVar
 
 from facts.dcb import Buffer, Dcbx, Ets
 from facts.nics import RdmaDevice
-from facts.qos import KernelFiles, PortQos, Problem, QosState
+from facts.qos import (
+    CM,
+    KernelFiles,
+    PortQos,
+    Problem,
+    QosState,
+    rdma_cm_path,
+    traffic_class_path,
+)
 from railwright import qos as text
 from railwright.qos import Name
 from railwright.schema import RoceQos
 from railwright.settings import Standing, State
 
-CM = "/sys/kernel/config/rdma_cm"
 _NO_RDMA = "there is no RDMA device on it yet"
-_PORT = 1
-"""The port of an RDMA device: each function of a NIC is a device of its own with one port."""
-
 
 _UNKNOWN = Problem(reason="no tool was asked about this port")
 _NOT_ASKED = PortQos(
@@ -66,24 +70,6 @@ def not_applicable(name: Name, view: View) -> str | None:
     if name in ("cnp dscp", "cnp priority") and view.driver != "mlx5_core":
         return f"the driver {view.driver} has no parameters of congestion control"
     return None
-
-
-def rdma_mtu(view: View) -> State:
-    """The active MTU of the port's RDMA device, in bytes."""
-    if view.rdma is None:
-        return State(standing=Standing.LATE, detail=_NO_RDMA)
-    if view.state.verbs is None:
-        return _unread("there is no ibv_devinfo (package ibverbs-utils, libibverbs-utils)")
-    device = view.state.verbs.devices.get(view.rdma.name)
-    port = device.ports.get(_PORT) if device else None
-    if port is None:
-        message = view.state.verbs.message or f"ibv_devinfo does not list {view.rdma.name}"
-        return _unread(message)
-    if port.state != "ACTIVE":
-        return State(standing=Standing.LATE, detail=f"its port is {port.state}, and has none")
-    if port.active_mtu is None:
-        return _unread(f"ibv_devinfo tells no active_mtu of {view.rdma.name}")
-    return _told(str(port.active_mtu), str(text.RDMA_MTU))
 
 
 def ets_text(found: Ets) -> str:
@@ -256,20 +242,21 @@ def _rdma_cm(attribute: str, desired: str, view: View) -> State:
     absent = f"{CM}/{view.rdma.name} is not there, which shows it; our unit makes it"
     if CM not in view.state.kernel.folders:
         absent = "rdma_cm is not loaded, or configfs is not mounted"
-    path = f"{CM}/{view.rdma.name}/ports/{_PORT}/{attribute}"
+    path = rdma_cm_path(view.rdma.name, attribute)
     return _file(path, desired, view.state.kernel, absent)
 
 
 def _traffic_class(desired: str, view: View) -> State:
     if view.rdma is None:
         return State(standing=Standing.LATE, detail=_NO_RDMA)
-    path = f"/sys/class/infiniband/{view.rdma.name}/tc/{_PORT}/traffic_class"
-    state = _file(path, desired, view.state.kernel, f"there is no {path}: not NVIDIA's driver")
+    files = view.state.kernel
+    path = traffic_class_path(view.rdma.name)
+    state = _file(path, desired, files, f"there is no {path}: not NVIDIA's driver")
     if state.value is None:
         return state
-    # Nothing is shown until it is set; then "Global tclass=106".
-    value = state.value.removeprefix("Global tclass=")
-    return _with_landing(_told(value or "not set", desired), view)
+    forced = files.forced_class(view.rdma.name)
+    value = "not set" if forced is None else str(forced)
+    return _with_landing(_told(value, desired), view)
 
 
 def _with_landing(state: State, view: View) -> State:

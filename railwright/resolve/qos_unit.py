@@ -1,6 +1,5 @@
 """The unit that keeps the QoS of a node's ports: what its files must be, and what they say."""
 
-from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -10,14 +9,12 @@ from facts.qos import (
     RULES_PATH,
     SCRIPT_PATH,
     UNIT_PATH,
-    WATCH_ENABLED_PATH,
+    WATCH,
     WATCH_SCRIPT_PATH,
-    WATCH_UNIT,
-    WATCH_UNIT_PATH,
-    UnitState,
 )
+from facts.units import Unit
 from railwright.files import FileRecord
-from railwright.owned import HEADER, OwnedFile, owned_file_setting
+from railwright.owned import HEADER, OwnedFile, first_wrong
 from railwright.qos import CELL_BYTES, Name, data_of, key_of, parse_data, wanted
 from railwright.rails import PlannedRail, planned
 from railwright.resolve.nics import FoundRail, Port, find_rails
@@ -69,8 +66,7 @@ class Target(NamedTuple):
 class Plan(NamedTuple):
     """What is asked of the node, and what is there of ours.
 
-    ``broken`` is the first of the files that every port needs and that is not as it must be,
-    ``watched`` whether the watch starts at boot.
+    ``broken`` is the first of the files that every port needs and that is not as it must be.
     """
 
     qos: RoceQos
@@ -78,7 +74,6 @@ class Plan(NamedTuple):
     records: list[FileRecord]
     owned: list[OwnedFile]
     broken: str | None
-    watched: bool
 
 
 def plan_of(node: Node, snapshot: Snapshot) -> Plan:
@@ -92,8 +87,7 @@ def plan_of(node: Node, snapshot: Snapshot) -> Plan:
         targets=targets,
         records=records,
         owned=owned_files(qos, targets, records),
-        broken=broken_file(records),
-        watched=any(record.path == WATCH_ENABLED_PATH for record in records),
+        broken=first_wrong(constant_files(), records),
     )
 
 
@@ -151,8 +145,8 @@ def constant_files() -> tuple[OwnedFile, ...]:
             path=UNIT_PATH, content=_render("railwright-qos@.service", script=SCRIPT_PATH, **values)
         ),
         OwnedFile(
-            path=WATCH_UNIT_PATH,
-            content=_render(WATCH_UNIT, script=WATCH_SCRIPT_PATH, **values),
+            path=WATCH.path,
+            content=_render(WATCH.name, script=WATCH_SCRIPT_PATH, **values),
         ),
         OwnedFile(path=RULES_PATH, content=_render("90-railwright-qos.rules", **values)),
     )
@@ -170,22 +164,12 @@ def data_in(record: FileRecord) -> dict[str, str]:
         return {}
 
 
-def broken_file(records: Iterable[FileRecord]) -> str | None:
-    """The first of the files that every port needs and that is not as it must be."""
-    found = list(records)
-    for owned in constant_files():
-        setting = owned_file_setting("qos", owned, found)
-        if setting is not None and setting.persisted.standing is not Standing.RIGHT:
-            return owned.path
-    return None
-
-
 def persisted(
     name: Name,
     value: str,
     target: Target,
     plan: Plan,
-    unit: UnitState | None,
+    unit: Unit | None,
 ) -> State:
     """What holds after a boot: what the data says, where all is there that puts it in force."""
     if name not in wanted(plan.qos):
@@ -199,7 +183,7 @@ def persisted(
     if said != value:
         standing = Standing.ABSENT if said is None else Standing.WRONG
         return State(standing=standing, value=said, decider=record.path)
-    if unit is not None and unit.load == "masked":
+    if unit is not None and unit.masked:
         return State(
             standing=Standing.OVERRIDDEN, value=said, decider=target.unit, detail="it is masked"
         )

@@ -9,7 +9,7 @@ from ipaddress import IPv4Interface
 from facts.network import MAIN, ArpKey
 from facts.nics import Nics
 from railwright.resolve.rails_view import RailsView, RailView
-from railwright.settings import Setting, Standing, State
+from railwright.settings import Setting, Standing, State, looked_at
 
 _BOUND: dict[ArpKey, int] = {"arp_ignore": 1, "arp_announce": 2}
 """What binds ARP to the port that has the address; see railwright.rails.rail_sysctls."""
@@ -20,15 +20,7 @@ def checks(component: str, view: RailsView, rail: RailView) -> Iterator[Setting]
     if view.nics is None or rail.interface is None:
         return
     for key, desired, state, remedy in _found(view, view.nics, rail, rail.interface.name):
-        yield Setting(
-            component=component,
-            key=f"{rail.key} {key}",
-            desired=desired,
-            persisted=State(standing=Standing.NOT_APPLICABLE),
-            running=state,
-            acts=False,
-            remedy=remedy,
-        )
+        yield looked_at(component, f"{rail.key} {key}", desired, state, remedy=remedy)
 
 
 def _found(

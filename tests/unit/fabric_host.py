@@ -7,6 +7,7 @@ from facts.counters import parse_counters
 from railwright.fabric.window import RailPort, Window, window
 from railwright.schema import Node
 from railwright.snapshot import Section, Snapshot
+from tests.unit.ports_host import gids as port_gids
 
 MARKER = "m"
 GB = 10**9
@@ -54,7 +55,9 @@ def counters(moved: Mapping[int, Mapping[str, int]], uptime: float = 100.0) -> s
     files = []
     for rail in range(len(PCI)):
         grown = moved.get(rail, {})
-        parts.append(f"\n{MARKER} port rail{rail}\n{statistics(grown)}\n\n{MARKER} exit 0")
+        parts.append(
+            f"\n{MARKER} port rail{rail} statistics\n{statistics(grown)}\n\n{MARKER} exit 0"
+        )
         folder = f"/sys/class/infiniband/mlx5_{rail}/ports/1/hw_counters"
         files += [f"{folder}/{name}:{7 + grown.get(name, 0)}" for name in HW]
         files.append(f"{folder}/lifespan:10")
@@ -112,29 +115,18 @@ def links(state: str = "ACTIVE") -> str:
 
 
 def gids(name: str, index: int = 3) -> str:
-    """A GID table as the kernel fills it: v1 and v2 of the link-local address, then of IPv4."""
-    lines = []
-    for rail in range(len(PCI)):
-        port = f"mlx5_{rail}/ports/1"
-        octets = [int(part) for part in address(name, rail).split(".")]
-        mapped = "0000:0000:0000:0000:0000:ffff:{:02x}{:02x}:{:02x}{:02x}".format(*octets)
-        local = "fe80:0000:0000:0000:0000:0000:0000:0001"
-        entries = {0: ("IB/RoCE v1", local), 1: ("RoCE v2", local)}
-        entries |= {index - 1: ("IB/RoCE v1", mapped), index: ("RoCE v2", mapped)}
-        for number, (kind, gid) in entries.items():
-            lines += [
-                f"{port}/gid_attrs/types/{number}:{kind}",
-                f"{port}/gid_attrs/ndevs/{number}:rail{rail}",
-                f"{port}/gids/{number}:{gid}",
-            ]
-    return "\n".join(lines) + "\n"
+    """The GID tables of both rails: a link-local address, and then the rail's own."""
+    return "".join(
+        port_gids(f"mlx5_{rail}", address(name, rail), f"rail{rail}", index)
+        for rail in range(len(PCI))
+    )
 
 
 def pfc(enabled: Sequence[int] = (3,)) -> str:
     bits = [priority in enabled for priority in range(8)]
     shown = json.dumps({"pfc_cap": 8, "macsec_bypass": False, "delay": 0, "prio_pfc": bits})
     return "".join(
-        f"\n{MARKER} port rail{rail}\n{shown}\n\n{MARKER} exit 0\n" for rail in range(len(PCI))
+        f"\n{MARKER} port rail{rail} pfc\n{shown}\n\n{MARKER} exit 0\n" for rail in range(len(PCI))
     )
 
 
@@ -155,8 +147,9 @@ def snapshot(name: str = "gpu001", **sections: str | Section) -> Snapshot:
         "nic_rdma": links(),
         "nic_addresses": "[]",
         "way_in": "",
-        "fabric_ports": gids(name),
-        "fabric_pfc": pfc(),
+        "port_tables": gids(name),
+        "qos_ports": pfc(),
+        "qos_kernel": "",
         "counters_before": counters({}),
         "counters_after": counters({}, uptime=101.0),
     }

@@ -9,8 +9,8 @@ from railwright.resolve.grub import DROPIN
 from railwright.schema import EffectsSpec, HugepagePool, HugepagesSpec, KernelSpec, Node
 from railwright.settings import Effect, Setting, Verdict, verdict
 from railwright.snapshot import Section, Snapshot
+from tests.unit.records import MARKER, metadata, records
 
-MARKER = "m-0"
 LIVE = frozenset({Effect.LIVE, Effect.NEW_PROCESSES})
 REBOOT = LIVE | {Effect.REBOOT}
 DEBIAN_DEFAULTS = """\
@@ -49,19 +49,6 @@ def grub_cfg(arguments: str) -> str:
 """
 
 
-def record(path: str, content: str, kind: str = "file") -> str:
-    head = f"\n{MARKER} file {kind} 644 root 1700000000 {len(content)} {path}\n"
-    return f"{head}{MARKER} content\n{content}\n"
-
-
-def metadata(path: str) -> str:
-    return f"\n{MARKER} file file 755 root 1700000000 64 {path}\n"
-
-
-def records(files: Mapping[str, str]) -> str:
-    return "".join(record(*item) for item in files.items())
-
-
 def snapshot(
     cmdline: str = "quiet",
     boot: Mapping[str, str] | None = None,
@@ -87,7 +74,7 @@ def snapshot(
     parts = {
         "identity": f"kernel={kernel}\n{identity}",
         "cmdline": f"BOOT_IMAGE=/boot/vmlinuz-{kernel} root=UUID=1-2 ro {cmdline}\n",
-        "kernel_boot": records(files) + "".join(map(metadata, tools)),
+        "kernel_boot": records(files) + "".join(metadata(tool, mode="755") for tool in tools),
         "kernel_knobs": knobs,
         "kernel_tmpfiles": records(tmpfiles or {}),
         "kernel_tuned": records(tuned or {}),

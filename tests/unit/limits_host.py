@@ -7,8 +7,8 @@ from railwright.actions import Action, InstallFile, RemoveFile
 from railwright.schema import EffectsSpec, LimitsSpec, Node
 from railwright.settings import Effect, Setting, Verdict, verdict
 from railwright.snapshot import Section, Snapshot
+from tests.unit.records import MARKER, records
 
-MARKER = "m-0"
 BOOT = 1_800_000_000
 DEFAULTS = {
     "STACK": ("8388608", "infinity"),
@@ -31,11 +31,6 @@ def proc_limits(memlock: str = "8388608", nofile: str = "1048576", prefix: str =
         f"{prefix}Max nice priority         0                    0                    ",
     )
     return "\n".join(rows) + "\n"
-
-
-def record(path: str, content: str, mtime: int = BOOT) -> str:
-    head = f"\n{MARKER} file file 644 root {mtime} {len(content)} {path}\n"
-    return f"{head}{MARKER} content\n{content}\n"
 
 
 class Host:
@@ -78,10 +73,8 @@ class Host:
         )
         texts = {
             "identity": self.identity,
-            "limits_pam": directory + "".join(record(p, self.files[p], self.mtime) for p in pam),
-            "limits_manager": "".join(
-                record(path, text) for path, text in self.files.items() if path not in pam
-            ),
+            "limits_pam": directory + records({p: self.files[p] for p in pam}, self.mtime),
+            "limits_manager": records({p: t for p, t in self.files.items() if p not in pam}, BOOT),
             "limits_login": f"nr_open={self.nr_open}\n{opened}{proc_limits(self.login)}",
             "limits_running": f"{shown}\n{blocks}{rows}",
             "limits_units": self.units,

@@ -4,15 +4,15 @@ import json
 from collections.abc import Mapping
 
 from deploys.pcie import COMPONENT, actions, settings
-from facts.pcie import ENABLED_PATH, SCRIPT_PATH, UNIT, UNIT_PATH
+from facts.pcie import UNIT
 from railwright.actions import Action, InstallFile, Run
 from railwright.component import settings_of
 from railwright.schema import Node, PcieSpec, Rail, RailsSpec
 from railwright.settings import Effect, Setting
 from railwright.snapshot import Section, Snapshot
 from tests.unit.pcie_host import MANAGEMENT, NICS, Devices, hgx, section_text
+from tests.unit.records import MARKER, enablement, records
 
-MARKER = "m-0"
 LIVE = frozenset({Effect.LIVE, Effect.NEW_PROCESSES})
 ALL = PcieSpec(
     acs="clear",
@@ -60,20 +60,12 @@ def host(
     )
     address = {"local": "192.0.2.7", "prefixlen": 24, "scope": "global"}
     listing = [{"ifname": ssh, "flags": ["UP"], "addr_info": [address]}]
-    records = "".join(
-        f"\n{MARKER} file file {'755' if p == SCRIPT_PATH else '644'} root 1 {len(c)} {p}\n"
-        f"{MARKER} content\n{c}\n"
-        for p, c in (files or {}).items()
-    )
-    if enabled:
-        records += (
-            f"\n{MARKER} file link 644 root 1 9 {ENABLED_PATH}\n{MARKER} target {UNIT_PATH}\n"
-        )
-    unit = f"Id={UNIT}\nLoadState=loaded\nActiveState={state}\nUnitFileState=enabled\n"
+    there = records(files or {}) + (enablement(UNIT) if enabled else "")
+    unit = f"Id={UNIT.name}\nLoadState=loaded\nActiveState={state}\nUnitFileState=enabled\n"
     texts = {
         "identity": "kernel=6.1.0\n" + ("container=podman\n" if container else ""),
         "pcie_devices": section_text(devices, **more),  # type: ignore[arg-type]
-        "pcie_files": records,
+        "pcie_files": there,
         "pcie_unit": unit,
         "nic_ports": ports,
         "nic_rdma": "",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from deploys.qos import COMPONENT, actions, settings
-from facts.qos import WATCH_ENABLED_PATH
+from facts.qos import WATCH
 from railwright.actions import Action, InstallFile, Run
 from railwright.component import settings_of
 from railwright.schema import Node
@@ -14,7 +14,6 @@ from tests.unit.qos_host import PCIS, UNITS_UP, cc_files, cm_files, host, right_
 
 FINE = {Verdict.OK, Verdict.NOT_APPLICABLE}
 BARE = {"rail0": qos_tools.mlx5(), "rail1": qos_tools.mlx5(rdma="mlx5_1")}
-MTUS = {"mlx5_0": 4096, "mlx5_1": 4096}
 FILES = {**cm_files("mlx5_0", "mlx5_1"), **cc_files(*PCIS)}
 UNITS = [f"railwright-qos@{pci}.service" for pci in PCIS]
 
@@ -24,7 +23,6 @@ def bare(**more: Any) -> Snapshot:
     values: dict[str, Any] = {
         "ports": BARE,
         "files": {"/sys/kernel/config/rdma_cm/x": "", **cc_files(*PCIS, dscp=0)},
-        "mtus": MTUS,
     }
     return host(**{**values, **more})
 
@@ -47,14 +45,13 @@ def installed(node: Node, snapshot: Snapshot | None = None) -> dict[str, str]:
         for action in done(node, snapshot or bare())
         if isinstance(action, InstallFile)
     }
-    return {**files, WATCH_ENABLED_PATH: ""}
+    return {**files, WATCH.link: ""}
 
 
 def converged(asked: Node, **more: Any) -> Snapshot:
     values: dict[str, Any] = {
         "ports": {"rail0": right_port(0), "rail1": right_port(1)},
         "files": FILES,
-        "mtus": MTUS,
         "ours": installed(asked),
         "units": UNITS_UP,
     }

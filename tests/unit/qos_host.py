@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from facts.nics import RdmaDevice
-from facts.qos import DATA_DIR, WATCH_ENABLED_PATH, WATCH_UNIT, read_qos
+from facts.qos import DATA_DIR, WATCH, read_qos
 from facts.rdma import RdmaLink
 from railwright.resolve.qos import View
 from railwright.schema import EffectsSpec, Node, Rail, RailsSpec, RoceFabric, RoceQos
 from railwright.settings import Effect
 from railwright.snapshot import Section, Snapshot
 from tests.unit import qos_tools
+from tests.unit.records import MARKER, enablement, records
 
-MARKER = "m-0"
 PCI = "0000:1a:00.0"
 PCIS = (PCI, "0000:3b:00.0")
 LIVE = frozenset({Effect.LIVE, Effect.NEW_PROCESSES})
@@ -70,16 +70,6 @@ def kernel_section(files: Mapping[str, str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def verbs_section(mtus: Mapping[str, int], state: str = "PORT_ACTIVE (4)") -> str:
-    codes = {1024: 3, 2048: 4, 4096: 5}
-    return "".join(
-        f"hca_id:\t{device}\n\ttransport:\t\t\tInfiniBand (0)\n\t\tport:\t1\n"
-        f"\t\t\tstate:\t\t\t{state}\n\t\t\tmax_mtu:\t\t4096 (5)\n"
-        f"\t\t\tactive_mtu:\t\t{mtu} ({codes[mtu]})\n\n"
-        for device, mtu in mtus.items()
-    )
-
-
 def cm_files(*devices: str, tos: int = 106, mode: str = "RoCE v2") -> dict[str, str]:
     return {
         f"/sys/kernel/config/rdma_cm/{device}/ports/1/default_roce_{name}": str(value)
@@ -117,7 +107,6 @@ def host(
     *,
     files: Mapping[str, str] | None = None,
     ours: Mapping[str, str] | None = None,
-    mtus: Mapping[str, int] | None = None,
     units: Mapping[str, str] | None = None,
     way_in: str = "eth0",
     container: bool = False,
@@ -129,23 +118,15 @@ def host(
     """``ours`` are files by path, with the link that enables the watch; ``units`` their states."""
     named = dict(ports or {})
     identity = "kernel=6.1.0\n" + ("container=podman\n" if container else "")
-    modes = {path: "755" if path.startswith("/usr/local/sbin/") else "644" for path in (ours or {})}
-    records = "".join(
-        f"\n{MARKER} file file {modes[path]} root 1 1 {path}\n{MARKER} content\n{text}\n"
-        for path, text in (ours or {}).items()
-        if path != WATCH_ENABLED_PATH
-    )
-    if ours and WATCH_ENABLED_PATH in ours:
-        records += f"\n{MARKER} file link 644 root 1 9 {WATCH_ENABLED_PATH}\n{MARKER} target x\n"
+    there = records({path: text for path, text in (ours or {}).items() if path != WATCH.link})
+    if ours and WATCH.link in ours:
+        there += enablement(WATCH)
     made = {
         "identity": Section(stdout=identity, rc=0),
         **nic_sections(named, way_in, driver, rdma),
         "qos_ports": Section(stdout=ports_section(named, with_dcb), rc=0),
         "qos_kernel": Section(stdout=kernel_section(files or {}), rc=0),
-        "qos_verbs": Section(stdout=verbs_section(mtus or {}), rc=0)
-        if mtus
-        else Section(stdout="", rc=127),
-        "qos_files": Section(stdout=records, rc=0),
+        "qos_files": Section(stdout=there, rc=0),
         "qos_units": Section(stdout=units_section(units or {}), rc=0),
         "qos_lldpad": Section(stdout="", rc=0),
     }
@@ -215,7 +196,7 @@ def data_path(pci: str) -> str:
     return f"{DATA_DIR}/{pci}.conf"
 
 
-UNITS_UP = {WATCH_UNIT: "active", **{f"railwright-qos@{pci}.service": "inactive" for pci in PCIS}}
+UNITS_UP = {WATCH.name: "active", **{f"railwright-qos@{pci}.service": "inactive" for pci in PCIS}}
 
 
 def right_port(number: int = 0, **changed: Any) -> dict[str, Any]:

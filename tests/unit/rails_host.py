@@ -16,8 +16,10 @@ from railwright.schema import (
 )
 from railwright.settings import Setting, Verdict, verdict
 from railwright.snapshot import Section, Snapshot
+from tests.unit.records import MARKER
+from tests.unit.records import record as file_record
+from tests.unit.units import unit
 
-MARKER = "m-0"
 BOOT, SINCE = 1_700_000_000, 10
 LIVE = frozenset({Effect.LIVE, Effect.NEW_PROCESSES})
 LINK = LIVE | {Effect.LINK}
@@ -107,15 +109,7 @@ ROUTES = [
 def record(path: str, content: str, mtime: int = BOOT) -> str:
     secret = path.endswith(".nmconnection") or path.startswith("/etc/netplan")
     mode = "600" if secret else "644"
-    return (
-        f"\n{MARKER} file file {mode} root {mtime} {len(content)} {path}\n"
-        f"{MARKER} content\n{content}\n"
-    )
-
-
-def unit(name: str, active: bool) -> str:
-    states = ("active", "enabled") if active else ("inactive", "disabled")
-    return f"Id={name}.service\nActiveState={states[0]}\nUnitFileState={states[1]}\n\n"
+    return file_record(path, content, mode=mode, mtime=mtime)
 
 
 def host(
@@ -135,20 +129,11 @@ def host(
 ) -> Snapshot:
     way = Port("eth0", "0000:01:00.0", "52:54:00:00:00:01", "192.0.2.5/24", up=True)
     every = (way, *ports)
-    units = "".join(
-        unit(name, name in managers)
-        for name in ("systemd-networkd", "NetworkManager", "networking")
-    )
-    units += "Id=systemd-networkd.service\nExecMainStartTimestampMonotonic=10000000\n"
-    units += "Uptime=500.0\n" + ("/usr/sbin/netplan\n" if netplan else "")
-    udev = "".join(
-        f"DEVPATH=/devices/x\nINTERFACE={p.name}\nID_PATH=pci-{p.pci}\nID_NET_DRIVER=mlx5_core\n"
-        for p in every
-    )
+    start = "ExecMainStartTimestampMonotonic=10000000\nUptime=500.0\n"
+    start += "/usr/sbin/netplan\n" if netplan else ""
     networkctl = {
         "Interfaces": [{"Name": p.name, "AdministrativeState": "unmanaged"} for p in every]
     }
-    arps = {"all": (0, 0), **(arp or {})}
     identity = f"time={BOOT + 500}\n" + ("container=podman\n" if container else "")
     found = {
         "identity": identity,
@@ -156,12 +141,16 @@ def host(
         "nic_rdma": "",
         "nic_addresses": json.dumps([*(p.entry() for p in every), *others]),
         "way_in": way_in,
-        "network_units": units,
+        "network_units": _units(managers),
+        "network_start": start,
         "network_files": "".join(
             record(path, text, (mtimes or {}).get(path, BOOT))
             for path, text in (files or {}).items()
         ),
-        "network_udev": udev,
+        "network_udev": "".join(
+            f"DEVPATH=/x\nINTERFACE={p.name}\nID_PATH=pci-{p.pci}\nID_NET_DRIVER=mlx5_core\n"
+            for p in every
+        ),
         "network_networkd": json.dumps(networkctl) if "systemd-networkd" in managers else "",
         "network_nm": "".join(f"{p.name}:disconnected:\n" for p in ports)
         if "NetworkManager" in managers
@@ -170,11 +159,20 @@ def host(
         "network_routes": json.dumps(routes or []),
         "network_arp": "".join(
             f"{name}/arp_ignore:{one}\n{name}/arp_announce:{two}\n"
-            for name, (one, two) in arps.items()
+            for name, (one, two) in {"all": (0, 0), **(arp or {})}.items()
         ),
     }
     all_ = {name: Section(stdout=text, rc=0) for name, text in found.items()}
     return Snapshot(host="gpu001", marker=MARKER, sections={**all_, **sections})
+
+
+def _units(managers: tuple[str, ...]) -> str:
+    return "\n".join(
+        unit(f"{name}.service")
+        if name in managers
+        else unit(f"{name}.service", "inactive", "disabled")
+        for name in ("systemd-networkd", "NetworkManager", "networking")
+    )
 
 
 def found(node: Node, seen: Snapshot) -> dict[str, Setting]:

@@ -49,20 +49,24 @@ def _lab_node() -> object:
     return load_inventory(ROOT / "inventories" / "lab.py").nodes["gpu001"]
 
 
-def test_pyinfra_fails_the_host_that_cannot_be_read_and_the_other_goes_on(tmp_path: Path) -> None:
-    good = snapshot("converged")
-    bad = good.model_copy(update={"sections": {**good.sections, "sysctl_files": BAD["deadline"]}})
-    inventory = fleet(tmp_path, {"@fake/gpu001": "converged", "@fake/gpu002": "bad"}, {"bad": bad})
-    done = subprocess.run(
+def _pyinfra(directory: Path, inventory: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
         [
             str(Path(sys.executable).parent / "pyinfra"),
             *("-y", "--json", str(inventory), str(ROOT / "deploys" / "gpu_node.py")),
         ],
-        cwd=tmp_path,
+        cwd=directory,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off"},
         capture_output=True,
         text=True,
     )
+
+
+def test_pyinfra_fails_the_host_that_cannot_be_read_and_the_other_goes_on(tmp_path: Path) -> None:
+    good = snapshot("converged")
+    bad = good.model_copy(update={"sections": {**good.sections, "sysctl_files": BAD["deadline"]}})
+    inventory = fleet(tmp_path, {"@fake/gpu001": "converged", "@fake/gpu002": "bad"}, {"bad": bad})
+    done = _pyinfra(tmp_path, inventory)
     results = json.loads(done.stdout)["results"]
     assert done.returncode == 1, done.stderr
     assert results["failed_hosts"] == ["@fake/gpu002"]
@@ -86,3 +90,15 @@ def test_a_package_manager_that_cannot_be_asked_is_not_one_that_is_not_there(rc:
     (holds,) = (component for component in COMPONENTS if component.name == "holds")
     settings = settings_of(holds, _lab_node(), seen)  # type: ignore[arg-type]
     assert unread(settings)
+
+
+def test_one_setting_that_cannot_be_read_fails_its_host(tmp_path: Path) -> None:
+    good = snapshot("converged")
+    dark = Section(stdout="", stderr="sh: 1: sysctl: not found", rc=127)
+    bad = good.model_copy(update={"sections": {**good.sections, "sysctl_values": dark}})
+    inventory = fleet(tmp_path, {"@fake/gpu001": "converged", "@fake/gpu002": "bad"}, {"bad": bad})
+    done = _pyinfra(tmp_path, inventory)
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["results"]["failed_hosts"] == ["@fake/gpu002"]
+    assert "[@fake/gpu002] sysctl vm.swappiness could not be read: " in done.stderr
+    assert "sysctl: not found" in done.stderr

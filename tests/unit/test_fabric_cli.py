@@ -66,7 +66,7 @@ def test_it_does_not_load_rails_in_use(
 def test_pfc_on_the_wrong_priority_is_a_finding(
     nodes: Nodes, site: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nodes.first["gpu002"] = snapshot("gpu002", fabric_pfc=pfc([4]))
+    nodes.first["gpu002"] = snapshot("gpu002", qos_ports=pfc([4]))
     assert main(["fabric", "test", site, "--yes", "--rail", "0"]) == 2
     out = capsys.readouterr().out
     assert "gpu001 → gpu002  failed" in out
@@ -87,7 +87,7 @@ def test_an_error_outranks_findings_and_both_are_told(
 def test_json_and_junit_say_the_same(
     nodes: Nodes, site: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nodes.first["gpu002"] = snapshot("gpu002", fabric_pfc=pfc([4]))
+    nodes.first["gpu002"] = snapshot("gpu002", qos_ports=pfc([4]))
     assert main(["fabric", "test", site, "--yes", "--format", "json"]) == 2
     report = json.loads(capsys.readouterr().out)
     assert (report["command"], report["exit_code"]) == ("fabric test", 2)

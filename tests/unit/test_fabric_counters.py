@@ -1,4 +1,4 @@
-"""Counters and GIDs of a node's ports: what is read, and how counters grew."""
+"""Counters of a node's ports: what is read, and how they grew."""
 
 import subprocess
 
@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facts.counters import Counters, growth, parse_counters, read_counters, section
-from facts.fabric import SECTIONS, read_fabric
 from facts.probe import Focus, script
+from facts.qos import read_port_qos
+from railwright.fabric.ends import SECTIONS
 from railwright.fabric.meaning import Kind, fails, meaning_of
 from railwright.snapshot import Section, parse_probe
-from tests.unit.fabric_host import MARKER, counters, gids, pfc, snapshot, windows
+from tests.unit.fabric_host import MARKER, counters, snapshot, windows
 
 VALUES = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 2**64 - 1))
 
@@ -44,7 +45,7 @@ def test_one_port_that_tells_nothing_says_why_and_the_others_are_read(
     said: str, rc: int, error: str
 ) -> None:
     text = counters({})
-    first, second = f"\n{MARKER} port rail0\n", f"\n{MARKER} port rail1\n"
+    first, second = f"\n{MARKER} port rail0 statistics\n", f"\n{MARKER} port rail1 statistics\n"
     head, _, rest = text.partition(first)
     _, _, tail = rest.partition(second)
     found = parse_counters(f"{head}{first}{said}\n\n{MARKER} exit {rc}\n{second}{tail}", MARKER)
@@ -59,7 +60,10 @@ def test_one_port_that_tells_nothing_says_why_and_the_others_are_read(
         ("", "break off"),
         (counters({}).partition(f"\n{MARKER} rdma")[0], "break off"),
         (counters({}).replace("uptime", "downtime"), "expected the uptime"),
-        (counters({}).replace(f"{MARKER} exit 0", ""), "the counters of a port break off"),
+        (
+            counters({}).replace(f"{MARKER} exit 0", ""),
+            "what is said of rail0 statistics breaks off",
+        ),
         (counters({}) + "rubbish\n", "expected a counter of an RDMA port, got 'rubbish'"),
     ],
 )
@@ -146,36 +150,6 @@ def test_a_window_has_rates() -> None:
     assert found[1].moved() == {}
 
 
-def test_gids_traffic_classes_and_pfc_are_read() -> None:
-    ports = gids("gpu001", index=9) + (
-        "mlx5_0/tc/1/traffic_class:Global tclass=106\n"
-        "mlx5_0/tc/1/traffic_class:tclass=32 src_ip=10.0.0.1/32\n"
-        "mlx5_1/ports/1/default_roce_tos:104\n"
-    )
-    found = read_fabric(snapshot(fabric_ports=ports, fabric_pfc=pfc([3, 5])))
-    assert found.forced_class == {"mlx5_0/1": 106}
-    assert found.cma_tos == {"mlx5_1/1": 104}
-    assert found.pfc["rail1"].enabled == {3, 5}
-    by_index = {gid.index: gid for gid in found.gids_of("mlx5_1/1")}
-    assert (by_index[9].ipv4, by_index[9].version, by_index[9].netdev) == (
-        "10.64.1.2",
-        "v2",
-        "rail1",
-    )
-    assert by_index[8].version == "v1"
-
-
-def test_a_port_without_dcb_is_told() -> None:
-    said = (
-        f"\n{MARKER} port rail0\nAttribute read: Operation not supported\n\n{MARKER} exit 1\n"
-        f"\n{MARKER} port rail1\nsh: 5: dcb: not found\n\n{MARKER} exit 127\n"
-    )
-    found = read_fabric(snapshot(fabric_pfc=said)).pfc
-    assert found["rail0"].enabled is None
-    assert "dcb_not_supported" in (found["rail0"].error or "")
-    assert "not_installed" in (found["rail1"].error or "")
-
-
 def test_a_section_that_ran_out_of_time_is_no_answer() -> None:
     late = Section(stdout=counters({}), rc=None, ended="deadline")
     with pytest.raises(ValueError, match="ended by deadline"):
@@ -190,4 +164,4 @@ def test_the_sections_run_on_this_machine() -> None:
     found = parse_probe(done.stdout, host="here")
     one, two = read_counters(found, "one"), read_counters(found, "two")
     assert 0 < one.uptime_s <= two.uptime_s
-    assert one.ports.keys() == read_fabric(found).pfc.keys()
+    assert one.ports.keys() == read_port_qos(found).keys()

@@ -15,6 +15,7 @@ from railwright.schema import Node
 from railwright.snapshot import Section, Snapshot
 from tests.unit.fabric_host import (
     GB,
+    MARKER,
     counters,
     gids,
     links,
@@ -83,8 +84,8 @@ def ends(**sections: str) -> tuple[End | NoEnd, ...]:
 
 
 def test_an_end_is_found_with_its_gid_index_and_its_address() -> None:
-    tos = "mlx5_1/ports/1/default_roce_tos:104\n"
-    found = ends(fabric_ports=gids("gpu001", index=9) + tos)
+    tos = "value /sys/kernel/config/rdma_cm/mlx5_1/ports/1/default_roce_tos 104\n"
+    found = ends(port_tables=gids("gpu001", index=9), qos_kernel=tos)
     assert [end.model_dump(exclude={"qos"}) for end in found][1] == {
         "host": "gpu001",
         "rail": 1,
@@ -101,15 +102,33 @@ def test_an_end_is_found_with_its_gid_index_and_its_address() -> None:
     }
 
 
+def test_a_class_that_the_driver_forces_is_told_and_a_rule_for_one_address_is_not() -> None:
+    path = "value /sys/class/infiniband/mlx5_{}/tc/1/traffic_class {}\n"
+    kernel = path.format(0, "Global tclass=106") + path.format(1, "tclass=32 src_ip=10.0.0.1/32")
+    told = ends(qos_kernel=kernel)
+    assert [end.forced_class for end in told if isinstance(end, End)] == [106, None]
+
+
+def test_pfc_that_no_tool_tells_of_is_not_known() -> None:
+    told = ends(
+        qos_ports=f"\n{MARKER} port rail0 pfc\nAttribute read: Operation not supported\n\n"
+        f"{MARKER} exit 1\n\n{MARKER} port rail1 pfc\nsh: 5: dcb: not found\n\n{MARKER} exit 127\n"
+    )
+    assert [(end.pfc, end.pfc_error) for end in told if isinstance(end, End)] == [
+        (None, "Attribute read: Operation not supported"),
+        (None, "there is no dcb (package iproute2)"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("sections", "reason"),
     [
         ({"nic_ports": ""}, "there is no NIC at 0000:10:00.0"),
         ({"nic_rdma": "[]"}, "rail0 has no RDMA device"),
         ({"nic_rdma": links("DOWN")}, "mlx5_0/1 is DOWN"),
-        ({"fabric_ports": ""}, "mlx5_0/1 has no RoCE v2 GID of 10.64.0.2, but none of IPv4"),
+        ({"port_tables": ""}, "mlx5_0/1 has no RoCE v2 GID of 10.64.0.2, but none of IPv4"),
         (
-            {"fabric_ports": gids("gpu009")},
+            {"port_tables": gids("gpu009")},
             "mlx5_0/1 has no RoCE v2 GID of 10.64.0.2, but 10.64.0.10",
         ),
     ],
@@ -242,7 +261,7 @@ def test_an_answer_without_the_test_is_not_judged() -> None:
 
 
 def test_pfc_on_the_wrong_priority_fails_the_test_and_says_why() -> None:
-    ask = Nodes({"gpu002": snapshot("gpu002", fabric_pfc=pfc([4]))})
+    ask = Nodes({"gpu002": snapshot("gpu002", qos_ports=pfc([4]))})
     found = trials(ask, NAMES[:2])
     report = fabric_report(2, {}, [], found)
     assert report.exit_code == 2

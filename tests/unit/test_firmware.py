@@ -1,116 +1,35 @@
 """What the firmware component decides and does, and that it never reboots twice for a key."""
 
-import shutil
-import subprocess
-from collections.abc import Mapping
-from pathlib import Path
-
 import pytest
 
-from deploys.firmware import COMPONENT, actions, settings
-from railwright.actions import Action, InstallFile, RunScript, render
+from deploys.firmware import COMPONENT, settings
+from railwright.actions import InstallFile, RunScript
 from railwright.component import settings_of, unread
 from railwright.ledger import FIRMWARE_PATH, FirmwareLedger, FirmwareNote
 from railwright.schema import Node
-from railwright.settings import Effect, Setting, Standing, Verdict, changes, enforces, verdict
-from railwright.snapshot import Section, Snapshot
-from tests.unit.ib_host import BOOT, EVERY, LIVE, by_key, files, host, node, pci
-
-OLD_BOOT = "b0000000-0000-4000-8000-000000000000"
-REBOOT = LIVE | {Effect.REBOOT}
-RESET = LIVE | {Effect.FIRMWARE_RESET}
-HEAD = "Configurations:                              Default         Current         Next Boot\n"
-
-
-def config(**values: str) -> str:
-    """What mlxconfig -e prints of keys, ``DEFAULT CURRENT NEXT`` each."""
-    rows = "".join(f"         {key}   {value}\n" for key, value in values.items())
-    return (
-        f"\nDevice #1:\n----------\n\nDevice type:    ConnectX7\nDevice:         x\n\n{HEAD}{rows}"
-    )
-
-
-def answer(rail: int | str, text: str, rc: int = 0) -> str:
-    at = pci(rail) if isinstance(rail, int) else rail
-    lines = "".join(f"| {line}\n" for line in text.splitlines())
-    return f"answer {at} {rc}\n{lines}"
-
-
-def told(*answers: str, tool: str = "mstconfig", cards: int = 1, lockdown: str = "none") -> str:
-    listed = "".join(f"card {pci(rail)}\n" for rail in range(cards))
-    return f"tool {tool}\nlockdown {lockdown}\n{listed}{''.join(answers)}"
-
-
-def nic(
-    text: str,
-    *,
-    notes: Mapping[str, FirmwareNote] | None = None,
-    var: str = "ext2/ext3",
-    ledger: str | None = None,
-    rails: int = 1,
-    **more: object,
-) -> Snapshot:
-    content = ledger or (FirmwareLedger(notes=dict(notes)).text if notes else None)
-    sections = {
-        "nic_firmware": Section(stdout=text, rc=0),
-        "nic_firmware_storage": Section(stdout=f"var={var}\n", rc=0),
-    }
-    if content is not None:
-        sections["nic_firmware_ledger"] = files({FIRMWARE_PATH: content})
-    return host(rails=rails, sections=sections, **more)  # type: ignore[arg-type]
-
-
-def asking(
-    keys: Mapping[str, int | str], allow: frozenset[Effect] = LIVE, rails: int = 1, **more: object
-) -> Node:
-    return node(firmware=keys, allow=allow, rails=rails, **more)  # type: ignore[arg-type]
-
-
-def found(asked: Node, seen: Snapshot) -> dict[str, Setting]:
-    return by_key(settings(asked, seen))
-
-
-def done(asked: Node, seen: Snapshot) -> list[Action]:
-    return list(actions(asked, seen, settings(asked, seen)))
-
-
-def scripts(asked: Node, seen: Snapshot) -> list[tuple[str, ...]]:
-    return [a.arguments for a in done(asked, seen) if isinstance(a, RunScript)]
-
-
-def noted(asked: Node, seen: Snapshot) -> dict[str, FirmwareNote]:
-    texts = [a.content for a in done(asked, seen) if isinstance(a, InstallFile)]
-    return FirmwareLedger.model_validate_json(texts[0]).notes if texts else {}
-
-
-def reboots(asked: Node, seen: Snapshot) -> bool:
-    """What railwright.converge.needs_reboot asks of the settings of a run."""
-    return any(
-        s.effect is Effect.REBOOT
-        and enforces(s, asked.effects.allow)
-        and s.persisted.standing is not Standing.NOT_APPLICABLE
-        for s in settings(asked, seen)
-    )
-
-
-VFS = {"SRIOV_EN": 1, "NUM_OF_VFS": 12}
-AT = f"{pci(0)} NUM_OF_VFS"
-ASKED_VFS = asking(VFS, REBOOT)
-
-
-def vfs(default: int, current: int, following: int) -> str:
-    return told(
-        answer(
-            0,
-            config(
-                SRIOV_EN="True(1) True(1) True(1)", NUM_OF_VFS=f"{default} {current} {following}"
-            ),
-        )
-    )
-
-
-def note(boot: str, value: str = "12", reset: bool = False) -> dict[str, FirmwareNote]:
-    return {AT: FirmwareNote(value=value, boot_id=boot, reset=reset)}
+from railwright.settings import Effect, Standing, Verdict, changes, verdict
+from railwright.snapshot import Section
+from tests.unit.firmware_cases import (
+    ASKED_VFS,
+    HEAD,
+    OLD_BOOT,
+    REBOOT,
+    RESET,
+    VFS,
+    answer,
+    asking,
+    config,
+    done,
+    found,
+    nic,
+    note,
+    noted,
+    reboots,
+    scripts,
+    told,
+    vfs,
+)
+from tests.unit.ports_host import BOOT, EVERY, LIVE, pci
 
 
 def test_no_key_and_no_rail_are_no_setting() -> None:
@@ -374,61 +293,3 @@ def test_in_a_container_nothing_applies() -> None:
     seen = nic("", container=True)
     assert {verdict(s, EVERY) for s in settings(ASKED_VFS, seen)} == {Verdict.NOT_APPLICABLE}
     assert done(ASKED_VFS, seen) == []
-
-
-TOOL = """\
-#!/bin/sh
-echo "$0 $*" >>"${0%/*}/log"
-[ ! -e "${0%/*}/fails" ]
-"""
-
-
-def run(tmp_path: Path, ledger: str, *arguments: str) -> tuple[int, list[str]]:
-    """What the script does with stub tools on PATH: its exit and the commands that it ran."""
-    for name in ("mstconfig", "mstfwreset"):
-        (tmp_path / name).write_text(TOOL, encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
-    (tmp_path / "ledger").write_text(ledger, encoding="utf-8")
-    (action,) = [a for a in done(ASKED_VFS, nic(vfs(16, 16, 16))) if isinstance(a, RunScript)]
-    ran = subprocess.run(
-        ["sh", "-s", "--", *arguments],
-        input=action.script,
-        text=True,
-        capture_output=True,
-        check=False,
-        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "RW_LEDGER": str(tmp_path / "ledger")},
-    )
-    log = tmp_path / "log"
-    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-    return ran.returncode, [line.removeprefix(f"{tmp_path}/") for line in lines]
-
-
-def test_the_script_sets_and_then_resets(tmp_path: Path) -> None:
-    arguments = (BOOT, pci(0), "mstconfig", "mstfwreset", "A=1", "B=2")
-    assert run(tmp_path, f'"{BOOT}"', *arguments) == (
-        0,
-        [f"mstconfig -y -d {pci(0)} set A=1 B=2", f"mstfwreset -y -d {pci(0)} reset"],
-    )
-
-
-def test_the_script_does_nothing_that_is_not_noted(tmp_path: Path) -> None:
-    arguments = (BOOT, pci(0), "mstconfig", "mstfwreset", "A=1")
-    assert run(tmp_path, f'"{OLD_BOOT}"', *arguments) == (1, [])
-    assert run(tmp_path, "", "", pci(0), "mstconfig", "", "A=1")[0] == 0
-
-
-def test_the_script_does_not_reset_what_it_could_not_set(tmp_path: Path) -> None:
-    (tmp_path / "fails").touch()
-    code, ran = run(tmp_path, BOOT, BOOT, pci(0), "mstconfig", "mstfwreset", "A=1")
-    assert code == 1
-    assert ran == [f"mstconfig -y -d {pci(0)} set A=1"]
-
-
-def test_the_script_is_clean() -> None:
-    script = render(done(ASKED_VFS, nic(vfs(16, 16, 16))))
-    checker = shutil.which("shellcheck")
-    assert checker is not None
-    ran = subprocess.run(
-        [checker, "-s", "sh", "-S", "warning", "-"], input=script, text=True, check=False
-    )
-    assert ran.returncode == 0

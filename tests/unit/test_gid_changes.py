@@ -1,7 +1,7 @@
 """GID indices over time and between hosts."""
 
 from railwright.fabric.gids import GidChange, gid_changes, gid_differences, gid_indices
-from tests.unit.ib_host import gids, host, node, planned_address
+from tests.unit.ports_host import gids, host, node, planned_address
 
 
 def test_the_index_is_that_of_the_one_v2_gid_of_the_rails_address() -> None:

@@ -12,8 +12,8 @@ from railwright.schema import EffectsSpec, Node
 from railwright.schema.holds import HoldsSpec
 from railwright.settings import Effect, Setting, Standing, Verdict, changes, verdict
 from railwright.snapshot import Section, Snapshot
+from tests.unit.records import MARKER, records
 
-MARKER = "m-0"
 LIB = "libnvidia-compute-460"
 OLD, NEW = "460.56-0ubuntu0.20.04.1", "460.73.01-0ubuntu0.20.04.1"
 DROP_IN = f'{HEADER}Unattended-Upgrade::Package-Blacklist {{\n    "^{LIB}$";\n}};\n'
@@ -59,13 +59,9 @@ def ok(stdout: str) -> Section:
 def snapshot(files: dict[str, str] | None = None, **more: Section) -> Snapshot:
     """A node with the library held since OLD, but for what is given."""
     given = {HOLDS_FILE: DROP_IN, LEDGER: remember(OLD).content} if files is None else files
-    records = "".join(
-        f"\n{MARKER} file file 644 root 1700000000 {len(text)} {path}\n{MARKER} content\n{text}\n"
-        for path, text in given.items()
-    )
     sections = {
         "identity": ok("os=ubuntu\n"),
-        "holds_files": ok(records),
+        "holds_files": ok(records(given)),
         "packages": one(),
         "packages_offered": ok(""),
         "apt_history": ok(""),

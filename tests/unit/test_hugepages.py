@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploys.hugepages import COMPONENT, actions, settings
-from facts.hugepages import ENABLED_PATH, SCRIPT_PATH, UNIT, UNIT_PATH, unit_requests
+from facts.hugepages import SCRIPT_PATH, UNIT, unit_requests
 from railwright.actions import Action, InstallFile, RemoveFile, Run, RunScript, render
 from railwright.converge import settings_of, unmet
 from railwright.files import FileRecord
 from railwright.schema import EffectsSpec, HugepagePool, HugepagesSpec, Node
 from railwright.settings import Effect, Setting, Standing, Verdict, changes, verdict
 from railwright.snapshot import Section, Snapshot
+from tests.unit.records import MARKER, enablement, records
 from tests.unit.units import unit
 
-MARKER = "m-0"
 LIVE = frozenset({Effect.LIVE, Effect.NEW_PROCESSES})
-START = f"start of {UNIT}"
-ENABLE = f"unit {UNIT}"
+START = UNIT.started_key
+ENABLE = UNIT.key
 
 
 def node(allow: frozenset[Effect] = LIVE, **pools: HugepagePool) -> Node:
@@ -61,15 +61,7 @@ def host(
     for (n, size), count in counts.items():
         pool = f"node{n}/hugepages/hugepages-{size}kB"
         lines += [f"{pool}/nr_hugepages:{count}", f"{pool}/surplus_hugepages:{surplus}"]
-    records = "".join(
-        f"\n{MARKER} file file {'755' if p == SCRIPT_PATH else '644'} root 1 {len(c)} {p}\n"
-        f"{MARKER} content\n{c}\n"
-        for p, c in (files or {}).items()
-    )
-    if enabled:
-        records += (
-            f"\n{MARKER} file link 644 root 1 9 {ENABLED_PATH}\n{MARKER} target {UNIT_PATH}\n"
-        )
+    there = records(files or {}) + (enablement(UNIT) if enabled else "")
     identity = "kernel=6.1.0\n" + ("container=podman\n" if container else "")
     return Snapshot(
         host="n1",
@@ -77,8 +69,8 @@ def host(
         sections={
             "identity": Section(stdout=identity, rc=0),
             "hugepages": Section(stdout="\n".join(lines) + "\n", rc=0),
-            "hugepages_files": Section(stdout=records, rc=0),
-            "hugepages_unit": Section(stdout=unit(UNIT, active=state), rc=0),
+            "hugepages_files": Section(stdout=there, rc=0),
+            "hugepages_unit": Section(stdout=unit(UNIT.name, active=state), rc=0),
         },
     )
 
@@ -163,7 +155,7 @@ def test_row_29_a_node_that_is_short_is_told_with_its_fragmentation() -> None:
     assert short.remedy is not None
     assert "allocate='boot'" in short.remedy
     # The run tries again; where it stays short that is said, and not taken for done.
-    assert done(asked, snapshot) == [Run(command=("systemctl", "restart", UNIT))]
+    assert done(asked, snapshot) == [Run(command=("systemctl", "restart", UNIT.name))]
     again = settings(asked, snapshot)
     assert unmet(again, "2M node1", changes(short, LIVE)) == [
         f"hugepages 2M node1: running 3738 → 4096: is 3738 ({short.running.detail})"
@@ -245,9 +237,9 @@ def test_a_page_size_that_the_host_lacks() -> None:
 
 def test_the_unit_asks_for_what_the_host_can_give() -> None:
     asked = node(two=runtime(n0=32, n7=8))
-    unit = installed(asked, host())[UNIT_PATH]
+    unit = installed(asked, host())[UNIT.path]
     assert f"ExecStart={SCRIPT_PATH} 2M:0=32\n" in unit
-    record = FileRecord(path=UNIT_PATH, kind="file", content=unit)
+    record = FileRecord(path=UNIT.path, kind="file", content=unit)
     assert unit_requests([record]) == {("2M", 0): 32}
 
 
@@ -255,23 +247,23 @@ def test_the_unit_is_enabled_after_it_is_read_and_started() -> None:
     commands = [a.command for a in done(ASKED[1], host()) if isinstance(a, Run)]
     assert commands == [
         ("systemctl", "daemon-reload"),
-        ("systemctl", "enable", UNIT),
-        ("systemctl", "restart", UNIT),
+        ("systemctl", "enable", UNIT.name),
+        ("systemctl", "restart", UNIT.name),
     ]
 
 
 def test_nothing_is_started_where_that_is_not_allowed() -> None:
     asked = node(allow=frozenset(), two=runtime(n0=32))
     commands = [a.command for a in done(asked, host()) if isinstance(a, Run)]
-    assert ("systemctl", "enable", UNIT) in commands
-    assert ("systemctl", "restart", UNIT) not in commands
+    assert ("systemctl", "enable", UNIT.name) in commands
+    assert ("systemctl", "restart", UNIT.name) not in commands
 
 
 def test_a_unit_that_is_disabled_is_enabled_alone() -> None:
     asked = ASKED[1]
     snapshot = converged(asked, enabled=False)
     assert verdict(found(asked, snapshot)[ENABLE], LIVE) is Verdict.WRONG
-    assert done(asked, snapshot) == [Run(command=("systemctl", "enable", UNIT))]
+    assert done(asked, snapshot) == [Run(command=("systemctl", "enable", UNIT.name))]
 
 
 def test_a_unit_that_failed_for_want_of_pages_is_degraded() -> None:
@@ -279,14 +271,14 @@ def test_a_unit_that_failed_for_want_of_pages_is_degraded() -> None:
     snapshot = converged(asked, pages={(0, 2048): 32, (1, 2048): 5}, state="failed")
     setting = found(asked, snapshot)[START]
     assert verdict(setting, LIVE) is Verdict.DEGRADED
-    assert setting.running.detail == "it could not reserve 2M node1"
+    assert setting.running.detail == "it could not set 2M node1"
 
 
 def test_a_unit_that_failed_and_has_its_pages_since_is_started() -> None:
     asked = ASKED[1]
     snapshot = converged(asked, state="failed")
     assert verdict(found(asked, snapshot)[START], LIVE) is Verdict.NOT_RUNNING
-    assert done(asked, snapshot) == [Run(command=("systemctl", "restart", UNIT))]
+    assert done(asked, snapshot) == [Run(command=("systemctl", "restart", UNIT.name))]
 
 
 def test_a_unit_whose_state_cannot_be_read_is_not_ok() -> None:
@@ -304,11 +296,11 @@ def test_a_unit_whose_state_cannot_be_read_is_not_ok() -> None:
 def test_the_unit_goes_when_no_pool_needs_it() -> None:
     files = installed(ASKED[1], host())
     snapshot = host(files=files, enabled=True, state="active")
-    assert {s.key for s in settings(node(), snapshot)} == {UNIT_PATH, SCRIPT_PATH, ENABLE}
+    assert {s.key for s in settings(node(), snapshot)} == {UNIT.path, SCRIPT_PATH, ENABLE}
     assert done(node(), snapshot) == [
-        Run(command=("systemctl", "disable", "--now", UNIT)),
-        RemoveFile(path=ENABLED_PATH),
-        RemoveFile(path=UNIT_PATH),
+        Run(command=("systemctl", "disable", "--now", UNIT.name)),
+        RemoveFile(path=UNIT.link),
+        RemoveFile(path=UNIT.path),
         RemoveFile(path=SCRIPT_PATH),
         Run(command=("systemctl", "daemon-reload")),
     ]
@@ -324,10 +316,10 @@ def test_in_a_container_the_unit_is_persisted_and_nothing_is_reserved() -> None:
         c for s in settings(asked, snapshot) for c in changes(s, LIVE) if c.state == "running"
     ]
     commands = [a.command for a in done(asked, snapshot) if isinstance(a, Run)]
-    assert ("systemctl", "restart", UNIT) not in commands
+    assert ("systemctl", "restart", UNIT.name) not in commands
     # What the hosts of the image have is not known yet.
-    assert "2M:0=32,7=8" in installed(asked, snapshot)[UNIT_PATH]
-    assert "ConditionVirtualization=!container" in installed(asked, snapshot)[UNIT_PATH]
+    assert "2M:0=32,7=8" in installed(asked, snapshot)[UNIT.path]
+    assert "ConditionVirtualization=!container" in installed(asked, snapshot)[UNIT.path]
     assert found(asked, snapshot)["2M node0"].running.standing is Standing.NOT_APPLICABLE
 
 

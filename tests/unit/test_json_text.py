@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts.json_text import as_object, load_json
+from facts.json_text import as_object, as_objects, load_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -42,3 +42,11 @@ def test_an_object_is_asked_for() -> None:
     assert as_object({"a": 1}, "tool") == {"a": 1}
     with pytest.raises(ValueError, match=r"^tool: expected an object, got list$"):
         as_object([], "tool")
+
+
+def test_a_list_is_one_of_objects() -> None:
+    assert as_objects([{"a": 1}, {}], "tool") == [{"a": 1}, {}]
+    with pytest.raises(ValueError, match="tool: expected a list, got dict"):
+        as_objects({}, "tool")
+    with pytest.raises(ValueError, match="tool: expected an object, got int"):
+        as_objects([{}, 1], "tool")

@@ -14,8 +14,8 @@ from railwright.owned import HEADER
 from railwright.schema import EffectsSpec, ModulesSpec, Node
 from railwright.settings import Effect, Setting, Standing, Verdict, changes, verdict
 from railwright.snapshot import Section, Snapshot
+from tests.unit.records import MARKER, metadata, records
 
-MARKER = "m-0"
 KERNEL = "6.1.0-57-amd64"
 IMAGE = f"/boot/initrd.img-{KERNEL}"
 LIVE = frozenset({Effect.LIVE, Effect.NEW_PROCESSES})
@@ -50,10 +50,6 @@ def host(
     others: str = "",
 ) -> Snapshot:
     """``loaded`` is module to ``REFERENCES USERS``, ``values`` ``MODULE/PARAMETER`` to text."""
-    records = "".join(
-        f"\n{MARKER} file file 644 root {mtime} {len(c)} {p}\n{MARKER} content\n{c}\n"
-        for p, c in (files or {}).items()
-    )
     lines = [f"loaded {m} 16384 {v} Live 0x0" for m, v in (loaded or {}).items()]
     lines += [f"cmdline {cmdline}", *drives.splitlines(), *others.splitlines()]
     if not container:
@@ -62,7 +58,7 @@ def host(
     shown = [f"/sys/module/{k.replace('/', '/parameters/')}:{v}" for k, v in (values or {}).items()]
     shown += [f"declared {module}" for module in PATHS]
     shown += ["declared nf_conntrack acct", "declared dummy numdummies", "declared rds hidden"]
-    image = f"\n{MARKER} file file 644 root {image_mtime} 9 {IMAGE}\n"
+    image = metadata(IMAGE, mtime=image_mtime)
     return Snapshot(
         host="n1",
         marker=MARKER,
@@ -70,7 +66,7 @@ def host(
             "identity": Section(
                 stdout=f"kernel={KERNEL}\n" + ("container=podman\n" if container else ""), rc=0
             ),
-            "modules_config": Section(stdout=records, rc=0),
+            "modules_config": Section(stdout=records(files or {}, mtime), rc=0),
             "modules_kernel": Section(stdout="\n".join(lines) + "\n", rc=0),
             "modules_parameters": Section(stdout="\n".join(shown) + "\n", rc=0),
             "modules_initramfs": Section(stdout="" if container else image, rc=0),

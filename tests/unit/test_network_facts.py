@@ -15,12 +15,14 @@ from facts.network import (
     parse_routes,
     parse_rules,
     parse_udev,
-    parse_units,
     read_network,
 )
 from railwright.files import FileRecord
+from railwright.resolve.network import manager_of
 from railwright.resolve.networkd import Device, winner
+from railwright.snapshot import Section
 from tests.unit.rails_host import host
+from tests.unit.units import unit
 
 DEVICE = Device(
     name="rail0",
@@ -95,16 +97,6 @@ def test_what_network_manager_manages() -> None:
         "docker0:unmanaged:\na\\:b:disconnected:\n"
     )
     assert parse_nmcli(text) == {"eth0", "rail0", "a:b"}
-
-
-def test_units_that_are_not_there_are_neither_active_nor_enabled() -> None:
-    text = (
-        "Id=systemd-networkd.service\nActiveState=active\nUnitFileState=enabled\n\n"
-        "Id=NetworkManager.service\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n"
-    )
-    found = parse_units(text)
-    assert (found["networkd"].active, found["networkd"].enabled) == (True, True)
-    assert (found["NetworkManager"].active, found["NetworkManager"].enabled) == (False, False)
 
 
 def test_what_udev_knows_of_each_interface() -> None:
@@ -194,3 +186,24 @@ def test_secrets_of_foreign_files_stay_on_the_node(tmp_path: object) -> None:
     assert shown.returncode == 0
     assert "topsecret" not in shown.stdout
     assert "address1=10.64.0.2/20\n      mtu: 9000\n" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("state", "container", "manager"),
+    [(("active", "enabled"), False, "networkd"), (("inactive", "enabled"), True, "networkd")],
+)
+def test_the_manager_is_found_though_other_units_are_not_there(
+    state: tuple[str, str], container: bool, manager: str
+) -> None:
+    # As a node answers on which networking.service, which comes last, is not installed.
+    units = "\n".join(
+        (
+            unit("systemd-networkd.service", *state),
+            unit("NetworkManager.service", "inactive", "", "not-found"),
+            unit("networking.service", "inactive", "", "not-found"),
+        )
+    )
+    seen = host(container=container)
+    section = Section(stdout=units, rc=0)
+    seen = seen.model_copy(update={"sections": {**seen.sections, "network_units": section}})
+    assert manager_of(read_network(seen), [], container).name == manager

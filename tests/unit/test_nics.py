@@ -1,12 +1,14 @@
 """NICs of a node: their ports, which rail is which, and the way that ssh came in by."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts.nics import Nics, parse_way_in, pci_of, read_nics
+from facts.nics import SECTIONS, Nics, parse_way_in, pci_of, read_nics
 from railwright.resolve.nics import find_rails, rails_in_image, renamed
 from railwright.schema import (
     Effect,
@@ -303,3 +305,15 @@ def test_the_rails_of_an_image_are_known_by_the_inventory_alone() -> None:
     (rail,) = rails_in_image(node(r0=Rail(pci="0000:1a:00.0")))
     assert rail.port is not None
     assert (rail.port.pci, rail.port.refusal, rail.interface) == ("0000:1a:00.0", None, None)
+
+
+def test_a_representor_of_a_virtual_function_is_no_port(tmp_path: Path) -> None:
+    for name, port in (("rail0", "p0"), ("rail0_0", "pf0vf0"), ("rail0_1", "pf0sf88")):
+        link = tmp_path / "net" / name
+        (link / "device").mkdir(parents=True)
+        (link / "phys_port_name").write_text(f"{port}\n")
+    section = next(section for section in SECTIONS if section.name == "nic_ports")
+    script = section.script.replace("/sys/class/net", str(tmp_path / "net"))
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    told = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("port net ")]
+    assert told == ["rail0"]

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from deploys.infiniband import actions, settings
+from deploys.ports import actions, settings
 from facts.opensm import DEBIAN_DROP_IN, RHEL_DROP_IN
 from railwright.actions import Action, InstallFile, RemoveFile, Run
 from railwright.schema import InfinibandFabric, Node, Opensm
 from railwright.settings import Effect, Setting, Standing, Verdict, changes, verdict
 from railwright.snapshot import Section, Snapshot
-from tests.unit.ib_host import LIVE, by_key, files, host, node
+from tests.unit.ports_host import LIVE, by_key, files, host, node
 
 ASKED = InfinibandFabric(opensm=Opensm(priority=13, routing_engine="updn"))
 SERVICE = LIVE | {Effect.SERVICE}

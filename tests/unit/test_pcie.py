@@ -3,7 +3,7 @@
 import pytest
 
 from deploys.pcie import settings
-from facts.pcie import ENABLED_PATH, PLAN_PATH, RULE_PATH, SCRIPT_PATH, UNIT, UNIT_PATH
+from facts.pcie import PLAN_PATH, RULE_PATH, SCRIPT_PATH, UNIT
 from railwright.actions import RemoveFile, Run
 from railwright.converge import unmet
 from railwright.resolve.pcie_plan import Plan, parse_plan
@@ -25,8 +25,8 @@ from tests.unit.pcie_node import (
     node,
 )
 
-START = f"start of {UNIT}"
-ENABLE = f"unit {UNIT}"
+START = UNIT.started_key
+ENABLE = UNIT.key
 
 
 def test_a_node_without_rails_or_wishes_has_no_setting() -> None:
@@ -56,9 +56,9 @@ def test_what_is_announced_of_a_bare_node_is_what_the_run_makes_of_it() -> None:
             assert getattr(after[key], change.state).value == change.after
     assert commands(node(), host(bare)) == [
         ("systemctl", "daemon-reload"),
+        ("systemctl", "enable", UNIT.name),
         ("udevadm", "control", "--reload"),
-        ("systemctl", "enable", UNIT),
-        ("systemctl", "restart", UNIT),
+        ("systemctl", "restart", UNIT.name),
     ]
 
 
@@ -66,8 +66,8 @@ def test_the_plan_has_what_is_asked_and_the_rule_each_nic() -> None:
     files = installed(node(), host())
     assert parse_plan(files[PLAN_PATH]) == Plan(acs="clear", nics=dict.fromkeys(NICS, 4096))
     assert all(f'KERNEL=="{address}"' in files[RULE_PATH] for address in NICS)
-    assert f"ExecStart={SCRIPT_PATH} {PLAN_PATH}\n" in files[UNIT_PATH]
-    assert "ConditionVirtualization=!container" in files[UNIT_PATH]
+    assert f"ExecStart={SCRIPT_PATH} {PLAN_PATH}\n" in files[UNIT.path]
+    assert "ConditionVirtualization=!container" in files[UNIT.path]
 
 
 def test_bug_1_a_bridge_that_redirects_is_named_with_its_bits_and_cleared() -> None:
@@ -78,7 +78,7 @@ def test_bug_1_a_bridge_that_redirects_is_named_with_its_bits_and_cleared() -> N
     assert setting.desired == "no redirect"
     assert setting.running.value == "ReqRedir+ CmpltRedir+ UpstreamFwd+"
     assert setting.running.detail == f"between {GPUS[0]} and {NICS[0]}"
-    assert done(node(CLEAR), snapshot) == [Run(command=("systemctl", "restart", UNIT))]
+    assert done(node(CLEAR), snapshot) == [Run(command=("systemctl", "restart", UNIT.name))]
 
 
 def test_bug_1_twin_source_validation_alone_and_ports_off_the_path_are_ok() -> None:
@@ -93,16 +93,16 @@ def test_bug_1_bits_that_come_back_at_the_next_boot_are_not_persisted() -> None:
     assert verdict(setting, LIVE) is Verdict.NOT_PERSISTED
 
 
-@pytest.mark.parametrize("path", [SCRIPT_PATH, UNIT_PATH, RULE_PATH, ENABLED_PATH])
+@pytest.mark.parametrize("path", [SCRIPT_PATH, UNIT.path, RULE_PATH, UNIT.link])
 def test_persisted_needs_script_unit_rule_and_enablement(path: str) -> None:
     files = installed(node(), host())
-    if path != ENABLED_PATH:
+    if path != UNIT.link:
         files[path] += "# changed\n"
-    snapshot = converged(node(), files=files, enabled=path != ENABLED_PATH)
+    snapshot = converged(node(), files=files, enabled=path != UNIT.link)
     for key in (f"acs {PORTS[0]}", "rail0 mrrs"):
         setting = found(node(), snapshot)[key]
         assert verdict(setting, LIVE) is Verdict.NOT_PERSISTED
-    missing = UNIT if path == ENABLED_PATH else path
+    missing = UNIT.name if path == UNIT.link else path
     assert missing in (setting.persisted.detail or "")
 
 
@@ -179,12 +179,12 @@ def test_our_files_go_when_nothing_needs_them() -> None:
     snapshot = converged(node(), hgx())
     for asked in (node(PcieSpec()), node(PcieSpec(acs="keep"))):
         assert done(asked, snapshot) == [
-            Run(command=("systemctl", "disable", "--now", UNIT)),
-            RemoveFile(path=ENABLED_PATH),
+            Run(command=("systemctl", "disable", "--now", UNIT.name)),
+            RemoveFile(path=UNIT.link),
             RemoveFile(path=PLAN_PATH),
             RemoveFile(path=RULE_PATH),
             RemoveFile(path=SCRIPT_PATH),
-            RemoveFile(path=UNIT_PATH),
+            RemoveFile(path=UNIT.path),
             Run(command=("systemctl", "daemon-reload")),
             Run(command=("udevadm", "control", "--reload")),
         ]
@@ -199,7 +199,7 @@ def test_bug_9_a_read_request_of_512_bytes_is_raised_now_and_at_boot() -> None:
     setting = found(node(READ), snapshot)["rail3 mrrs"]
     assert (setting.desired, setting.running.value) == ("4096 bytes", "512 bytes")
     assert verdict(setting, LIVE) is Verdict.NOT_RUNNING
-    assert done(node(READ), snapshot) == [Run(command=("systemctl", "restart", UNIT))]
+    assert done(node(READ), snapshot) == [Run(command=("systemctl", "restart", UNIT.name))]
 
 
 def test_bug_9_twin_what_is_not_asked_for_is_not_set() -> None:
@@ -249,7 +249,7 @@ def test_a_unit_that_failed_is_degraded_while_something_is_wrong() -> None:
     assert setting.running.detail == f"it could not set acs {PORTS[0]}"
     again = converged(node(), state="failed")
     assert verdict(found(node(), again)[START], LIVE) is Verdict.NOT_RUNNING
-    assert done(node(), again) == [Run(command=("systemctl", "restart", UNIT))]
+    assert done(node(), again) == [Run(command=("systemctl", "restart", UNIT.name))]
 
 
 def test_a_unit_whose_state_cannot_be_read_is_not_ok() -> None:
@@ -263,7 +263,7 @@ def test_a_unit_whose_state_cannot_be_read_is_not_ok() -> None:
 def test_a_unit_that_is_disabled_is_enabled() -> None:
     snapshot = converged(node(), enabled=False)
     assert verdict(found(node(), snapshot)[ENABLE], LIVE) is Verdict.WRONG
-    assert commands(node(), snapshot) == [("systemctl", "enable", UNIT)]
+    assert commands(node(), snapshot) == [("systemctl", "enable", UNIT.name)]
 
 
 def test_in_a_container_the_unit_is_persisted_and_nothing_runs() -> None:
@@ -273,7 +273,7 @@ def test_in_a_container_the_unit_is_persisted_and_nothing_runs() -> None:
     assert every["acs"].persisted.standing is Standing.ABSENT
     assert commands(node(), snapshot) == [
         ("systemctl", "daemon-reload"),
-        ("systemctl", "enable", UNIT),
+        ("systemctl", "enable", UNIT.name),
     ]
     files = installed(node(), snapshot)
     assert parse_plan(files[PLAN_PATH]) == Plan(acs="clear", nics=dict.fromkeys(NICS, 4096))
@@ -295,8 +295,8 @@ def test_a_probe_that_was_cut_is_unreadable() -> None:
 
 def test_nothing_is_started_where_that_is_not_allowed() -> None:
     asked = node().model_copy(update={"effects": EffectsSpec(allow=frozenset())})
-    assert ("systemctl", "restart", UNIT) not in commands(asked, host(hgx(acs=ISOLATING)))
-    assert ("systemctl", "enable", UNIT) in commands(asked, host(hgx(acs=ISOLATING)))
+    assert ("systemctl", "restart", UNIT.name) not in commands(asked, host(hgx(acs=ISOLATING)))
+    assert ("systemctl", "enable", UNIT.name) in commands(asked, host(hgx(acs=ISOLATING)))
 
 
 def test_a_read_request_that_no_register_holds_is_refused() -> None:

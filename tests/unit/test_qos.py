@@ -10,9 +10,8 @@ from facts.qos import (
     RULES_PATH,
     SCRIPT_PATH,
     UNIT_PATH,
+    WATCH,
     WATCH_SCRIPT_PATH,
-    WATCH_UNIT,
-    WATCH_UNIT_PATH,
 )
 from railwright.actions import InstallFile, render
 from railwright.converge import unmet
@@ -90,13 +89,13 @@ def test_a_bare_host_gets_its_files_and_its_units_are_started() -> None:
         SCRIPT_PATH,
         WATCH_SCRIPT_PATH,
         UNIT_PATH,
-        WATCH_UNIT_PATH,
+        WATCH.path,
         RULES_PATH,
     ]
     assert commands(asked, bare()) == [
         ("systemctl", "daemon-reload"),
-        ("systemctl", "enable", WATCH_UNIT),
-        ("systemctl", "restart", WATCH_UNIT),
+        ("systemctl", "enable", WATCH.name),
+        ("systemctl", "restart", WATCH.name),
         ("systemctl", "start", *UNITS),
     ]
     assert "systemctl start" in render(done(asked, bare()))
@@ -179,9 +178,7 @@ def with_ofed(np: set[int], rp: set[int], tclass: str = "Global tclass=106") -> 
 
 
 def one_rail(asked: Node, files: Mapping[str, str], **more: Any) -> Snapshot:
-    return converged(
-        asked, ports={"rail0": right_port(0)}, files=files, mtus={"mlx5_0": 4096}, **more
-    )
+    return converged(asked, ports={"rail0": right_port(0)}, files=files, **more)
 
 
 def test_with_nvidias_driver_ecn_cnp_and_traffic_class_are_its_trees() -> None:
@@ -245,7 +242,7 @@ def test_without_an_rdma_device_what_is_its_own_comes_later() -> None:
     snapshot = one_rail(asked, {}, rdma=False)
     assert wrong(asked, snapshot) == {
         f"rail0 {name}": Verdict.PENDING
-        for name in ("cnp dscp", "cnp priority", "rdma_cm tos", "rdma_cm mode", "rdma mtu")
+        for name in ("cnp dscp", "cnp priority", "rdma_cm tos", "rdma_cm mode")
     }
     assert done(asked, snapshot) == []
 
@@ -277,13 +274,12 @@ def test_without_any_tool_it_says_which_package_has_it() -> None:
         for what, tool in (("pfc", "dcb"), ("pause", "ethtool"))
     )
     snapshot = converged(
-        asked, ports={"rail0": right_port()}, mtus=None, qos_ports=Section(stdout=lines, rc=0)
+        asked, ports={"rail0": right_port()}, qos_ports=Section(stdout=lines, rc=0)
     )
     told = found(asked, snapshot)
     assert told["rail0 pfc"].running.detail == "there is no dcb (package iproute2)"
     assert told["rail0 pause"].running.standing is Standing.UNREADABLE
     assert told["rail0 dcbx"].running.standing is Standing.UNREADABLE
-    assert "ibverbs-utils" in str(told["rail0 rdma mtu"].running.detail)
 
 
 def test_mlnx_qos_tells_the_same_where_there_is_no_dcb() -> None:
@@ -301,9 +297,7 @@ def test_buffers_and_cable_are_looked_at_where_they_are_asked_for() -> None:
     right = {"prio-buffer": [0, 0, 0, 1, 0, 0, 0, 0], "delay": 30}
     # 156096 is 156200 in whole cells of 144 bytes.
     ports = {"rail0": right_port(0, **right)}
-    assert wrong(asked, converged(asked, ports=ports, mtus={"mlx5_0": 4096})) == {}
+    assert wrong(asked, converged(asked, ports=ports)) == {}
     short = {"rail0": right_port(0, **{**right, "buffer-size": [20016, 131072, *[0] * 6]})}
-    assert wrong(asked, converged(asked, ports=short, mtus={"mlx5_0": 4096})).keys() == {
-        "rail0 buffer"
-    }
+    assert wrong(asked, converged(asked, ports=short)).keys() == {"rail0 buffer"}
     assert "rail0 buffer" not in found(node(rails=1), converged(node(rails=1)))

@@ -9,7 +9,7 @@ from railwright.qos import landing
 from railwright.schema import RoceQos
 from railwright.settings import Verdict
 from railwright.snapshot import Section
-from tests.unit.qos_cases import FILES, converged, found, wrong
+from tests.unit.qos_cases import converged, found, wrong
 from tests.unit.qos_host import (
     MARKER,
     PCI,
@@ -18,7 +18,6 @@ from tests.unit.qos_host import (
     ecn_files,
     node,
     right_port,
-    verbs_section,
 )
 
 FIFTH = RoceQos(
@@ -63,7 +62,7 @@ def test_bug_17_a_traffic_class_that_does_not_land_on_the_lossless_priority() ->
     asked = node(FIFTH, rails=1)
     ports = {"rail0": right_port(**FIFTH_PORT)}
     unset = {**cm_files("mlx5_0", tos=0), **cc_files(PCI)}
-    snapshot = converged(asked, ports=ports, files=unset, mtus={"mlx5_0": 4096})
+    snapshot = converged(asked, ports=ports, files=unset)
     assert wrong(asked, snapshot) == {"rail0 rdma_cm tos": Verdict.NOT_RUNNING}
     told = found(asked, snapshot)
     assert told["rail0 rdma_cm tos"].running.detail == (
@@ -72,7 +71,7 @@ def test_bug_17_a_traffic_class_that_does_not_land_on_the_lossless_priority() ->
     # What opens its queue pairs by hand is the application's, which is told what to ask for.
     assert "NCCL_IB_TC=238" in str(told["rail0 traffic class"].running.detail)
     right = {**cm_files("mlx5_0", tos=238), **cc_files(PCI)}
-    healthy = converged(asked, ports=ports, files=right, mtus={"mlx5_0": 4096})
+    healthy = converged(asked, ports=ports, files=right)
     assert wrong(asked, healthy) == {}
 
 
@@ -95,7 +94,7 @@ def test_bug_18_a_traffic_class_that_one_host_of_two_has() -> None:
             "/sys/class/infiniband/mlx5_0/tc/1/traffic_class": tclass,
         }
         ports = {"rail0": right_port()}
-        snapshot = converged(asked, ports=ports, files=files, mtus={"mlx5_0": 4096})
+        snapshot = converged(asked, ports=ports, files=files)
         verdicts[host] = wrong(asked, snapshot)
     assert verdicts == {"a": {}, "b": {"rail0 traffic class": Verdict.NOT_RUNNING}}
     state = found(asked, snapshot)["rail0 traffic class"].running
@@ -114,7 +113,7 @@ def test_bug_19_a_host_without_flow_control_at_all() -> None:
         "\tenabled     0   0   0   0   0   0   0   0   ",
     )
     ports = {"rail0": right_port()}
-    snapshot = converged(asked, ports=ports, mtus={"mlx5_0": 4096}, qos_ports=lossy)
+    snapshot = converged(asked, ports=ports, qos_ports=lossy)
     told = found(asked, snapshot)
     assert {told[f"rail0 {name}"].running.value for name in ("trust", "pfc")} == {"pcp", "none"}
     assert wrong(asked, snapshot).keys() == {
@@ -125,14 +124,14 @@ def test_bug_19_a_host_without_flow_control_at_all() -> None:
     }
     # A host cannot see what the switch has, and does not claim to.
     assert "The switch must have the same" in str(told["rail0 pfc"].why)
-    assert wrong(asked, converged(asked, ports=ports, mtus={"mlx5_0": 4096})) == {}
+    assert wrong(asked, converged(asked, ports=ports)) == {}
 
 
 def test_bug_21_one_of_the_two_points_alone_is_no_congestion_control() -> None:
     asked = node(OFED, rails=1)
     tclass = {"/sys/class/infiniband/mlx5_0/tc/1/traffic_class": "Global tclass=106"}
     half = {**cm_files("mlx5_0"), **tclass, **ecn_files("rail0", set(), {3}, dscp=0)}
-    snapshot = converged(asked, ports={"rail0": right_port()}, files=half, mtus={"mlx5_0": 4096})
+    snapshot = converged(asked, ports={"rail0": right_port()}, files=half)
     assert wrong(asked, snapshot) == {
         "rail0 ecn": Verdict.NOT_RUNNING,
         "rail0 cnp dscp": Verdict.NOT_RUNNING,
@@ -141,23 +140,5 @@ def test_bug_21_one_of_the_two_points_alone_is_no_congestion_control() -> None:
     assert state.value == "np none rp 3"
     assert state.detail == "with one of the two points there is no congestion control"
     both = {**cm_files("mlx5_0"), **tclass, **ecn_files("rail0", {3}, {3})}
-    healthy = converged(asked, ports={"rail0": right_port()}, files=both, mtus={"mlx5_0": 4096})
+    healthy = converged(asked, ports={"rail0": right_port()}, files=both)
     assert wrong(asked, healthy) == {}
-
-
-def test_bug_23_a_port_whose_active_mtu_is_not_4096() -> None:
-    asked = node()
-    snapshot = converged(asked, mtus={"mlx5_0": 4096, "mlx5_1": 1024})
-    assert wrong(asked, snapshot) == {"rail1 rdma mtu": Verdict.NOT_RUNNING}
-    setting = found(asked, snapshot)["rail1 rdma mtu"]
-    assert (setting.running.value, setting.acts) == ("1024", False)
-    assert "needs 4200" in str(setting.remedy)
-    assert wrong(asked, converged(asked)) == {}
-
-
-def test_bug_23_a_port_that_is_down_has_no_active_mtu() -> None:
-    asked = node(rails=1)
-    verbs = Section(stdout=verbs_section({"mlx5_0": 4096}, "PORT_DOWN (1)"), rc=0)
-    ports = {"rail0": right_port()}
-    snapshot = converged(asked, ports=ports, files=FILES, qos_verbs=verbs)
-    assert wrong(asked, snapshot) == {"rail0 rdma mtu": Verdict.PENDING}

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facts.probe import Focus, script
-from facts.qos import SECTIONS, Problem, answers, parse_kernel_files, read_qos
+from facts.qos import SECTIONS, Problem, parse_kernel_files, read_qos
 from railwright import qos
 from railwright.qos import both_points, data_of, mapped, parse_data, runs, same_sizes
 from railwright.schema import RoceQos
-from railwright.snapshot import Section, Snapshot, parse_probe
+from railwright.snapshot import parse_probe
 from tests.unit import qos_tools
 from tests.unit.qos_host import host
 
@@ -117,14 +117,6 @@ def test_files_of_the_kernel() -> None:
 def test_files_of_another_kind_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected folder, value or refused"):
         parse_kernel_files(text)
-
-
-def test_each_answer_is_told_from_the_next() -> None:
-    text = "\nm-0 port rail0 pfc\n{}\n\nm-0 exit 0\n\nm-0 port rail1 pfc\nno\nway\n\nm-0 exit 1\n"
-    snapshot = Snapshot(host="x", marker="m-0", sections={"qos_ports": Section(stdout=text, rc=0)})
-    first, second = answers(snapshot, "qos_ports")
-    assert (first.port, first.what, first.text.strip(), first.rc) == ("rail0", "pfc", "{}", 0)
-    assert (second.port, second.text, second.rc) == ("rail1", "no\nway\n", 1)
 
 
 def test_a_dcb_that_names_nothing_is_an_answer() -> None:

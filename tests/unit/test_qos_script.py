@@ -119,9 +119,12 @@ def node(root: Path, nvidia: bool = False, tool: str = "dcb", **port: Any) -> No
 
 
 def kernel_files(made: Node) -> dict[str, str]:
-    """The files below the root by the path that they have on a node."""
+    """The files below the root by the path that they have on a node, as the kernel shows them."""
     below = [path for path in (made.root / "sys").rglob("*") if path.is_file()]
-    return {f"/{path.relative_to(made.root)}": path.read_text().strip() for path in below}
+    files = {f"/{path.relative_to(made.root)}": path.read_text().strip() for path in below}
+    if forced := files.get(f"/{TC}"):
+        files[f"/{TC}"] = f"Global tclass={forced}"
+    return files
 
 
 def unmet(made: Node, spec: RoceQos) -> dict[str, str | None]:
@@ -332,6 +335,13 @@ def test_no_port_no_data_no_argument(tmp_path: Path) -> None:
     (made.root / f"sys/bus/pci/devices/{PCI}/net").rename(made.root / "gone")
     done = made.run(INBOX)
     assert (done.returncode, "there is no interface" in done.stderr) == (3, True)
+
+
+def test_of_several_interfaces_none_is_the_port(tmp_path: Path) -> None:
+    made = node(tmp_path)
+    made.file(f"sys/bus/pci/devices/{PCI}/net/rail0_b/type", "1")
+    assert made.run(INBOX).returncode == 3
+    assert made.port["done"] == []
 
 
 def test_the_watch_starts_the_unit_when_a_link_of_ours_has_come_up(tmp_path: Path) -> None:

@@ -7,10 +7,8 @@ from facts.qos import (
     RULES_PATH,
     SCRIPT_PATH,
     UNIT_PATH,
-    WATCH_ENABLED_PATH,
+    WATCH,
     WATCH_SCRIPT_PATH,
-    WATCH_UNIT,
-    WATCH_UNIT_PATH,
 )
 from railwright.actions import InstallFile, RemoveFile
 from railwright.component import settings_of
@@ -60,7 +58,7 @@ def test_a_rail_that_is_not_told_by_its_address_keeps_its_data_while_it_is_gone(
     )
     ours = installed(by_mac, bare(ports={"rail0": qos_tools.mlx5()}))
     assert data_path(PCI) in ours
-    gone = host({}, ours=ours, units={WATCH_UNIT: "active"}, files=FILES)
+    gone = host({}, ours=ours, units={WATCH.name: "active"}, files=FILES)
     assert wrong(by_mac, gone).keys() == {"rail0 port"}
     assert done(by_mac, gone) == []
 
@@ -93,7 +91,7 @@ def test_in_a_container_the_files_alone_are_put_there() -> None:
     assert {data_path(pci) for pci in PCIS} < ours.keys()
     assert commands(asked, empty) == [
         ("systemctl", "daemon-reload"),
-        ("systemctl", "enable", WATCH_UNIT),
+        ("systemctl", "enable", WATCH.name),
     ]
     after = host({}, container=True, ours=ours)
     assert wrong(asked, after) == {}
@@ -106,7 +104,7 @@ def test_what_no_longer_is_asked_for_is_taken_away() -> None:
         removed = [a.path for a in done(asked, snapshot) if isinstance(a, RemoveFile)]
         assert set(removed) == installed(node()).keys()
         assert commands(asked, snapshot) == [
-            ("systemctl", "disable", "--now", WATCH_UNIT),
+            ("systemctl", "disable", "--now", WATCH.name),
             ("systemctl", "daemon-reload"),
         ]
         assert wrong(asked, host(BARE)) == {}
@@ -123,7 +121,7 @@ def test_data_of_somebody_elses_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [SCRIPT_PATH, WATCH_SCRIPT_PATH, UNIT_PATH, WATCH_UNIT_PATH, RULES_PATH]
+    "path", [SCRIPT_PATH, WATCH_SCRIPT_PATH, UNIT_PATH, WATCH.path, RULES_PATH]
 )
 def test_without_one_of_our_files_nothing_persists_and_it_is_put_back(path: str) -> None:
     asked = node()
@@ -171,13 +169,13 @@ def test_a_unit_that_failed_is_degraded_while_something_is_wrong() -> None:
 
 def test_the_watch_is_enabled_and_started() -> None:
     asked = node()
-    ours = {k: v for k, v in installed(asked).items() if k != WATCH_ENABLED_PATH}
-    key = f"unit {WATCH_UNIT}"
-    units = {**UNITS_UP, WATCH_UNIT: "failed"}
+    ours = {k: v for k, v in installed(asked).items() if k != WATCH.link}
+    key = f"unit {WATCH.name}"
+    units = {**UNITS_UP, WATCH.name: "failed"}
     assert verdicts(asked, converged(asked, ours=ours))[key] is Verdict.NOT_PERSISTED
-    assert commands(asked, converged(asked, ours=ours)) == [("systemctl", "enable", WATCH_UNIT)]
+    assert commands(asked, converged(asked, ours=ours)) == [("systemctl", "enable", WATCH.name)]
     assert verdicts(asked, converged(asked, units=units))[key] is Verdict.NOT_RUNNING
-    assert commands(asked, converged(asked, units=units)) == [("systemctl", "restart", WATCH_UNIT)]
+    assert commands(asked, converged(asked, units=units)) == [("systemctl", "restart", WATCH.name)]
 
 
 def lldpad(**answers: str) -> Section:
@@ -228,7 +226,7 @@ def test_an_lldpad_that_starts_at_the_next_boot_is_told_of() -> None:
 def test_the_files_say_that_they_are_ours_and_the_data_is_as_it_is_asked_for() -> None:
     ours = installed(node())
     for path, content in ours.items():
-        if path != WATCH_ENABLED_PATH:
+        if path != WATCH.link:
             assert HEADER in content
     assert ours[data_path(PCI)] == (
         f"{HEADER}RAIL=rail0\nBACKEND=inbox\nDCBX=host\nPAUSE=off\nTRUST=dscp\n"

@@ -10,9 +10,9 @@ from railwright.schema import EffectsSpec, Node
 from railwright.schema.time import TimeSource, TimeSpec
 from railwright.settings import Effect, Setting, Standing, Verdict, changes, verdict
 from railwright.snapshot import Section, Snapshot
+from tests.unit.records import MARKER, records
 from tests.unit.units import unit
 
-MARKER = "m-0"
 MAIN = "/etc/chrony/chrony.conf"
 DEBIAN = "pool 2.debian.pool.ntp.org iburst\nsourcedir /etc/chrony/sources.d\n"
 RHEL = "pool 2.rhel.pool.ntp.org iburst\nsourcedir /run/chrony-dhcp\n"
@@ -47,13 +47,9 @@ def snapshot(
 ) -> Snapshot:
     """A node as the inventory wants it, but for what is given."""
     given = {MAIN: DEBIAN, SOURCES_FILE: INSTALL.content} if files is None else files
-    records = "".join(
-        f"\n{MARKER} file file 644 root 1700000000 {len(text)} {path}\n{MARKER} content\n{text}\n"
-        for path, text in given.items()
-    )
     sections = {
         "identity": ok(identity),
-        "chrony_files": ok(records),
+        "chrony_files": ok(records(given)),
         "chrony_installed": ok(installed),
         "chrony_units": ok(units),
         "chrony_tracking": ok(FOLLOWS),

@@ -8,6 +8,7 @@ from testinfra.host import Host
 from railwright.schema import Node
 from railwright.schema.hugepages import PAGE_KIB
 from tests.verify.cases import for_each
+from tests.verify.units import assert_unit
 
 UNIT = "railwright-hugepages.service"
 
@@ -71,10 +72,4 @@ def test_hugepages_in_all(host: Host, node: Node, case: tuple[str], owns_kernel:
 
 @for_each(_each_unit)
 def test_hugepages_unit(host: Host, node: Node, case: tuple[str], owns_kernel: bool) -> None:
-    assert host.run(f"systemctl is-enabled {UNIT}").stdout.strip() == "enabled"
-    started = re.search(r"^ExecStart=(\S+)", host.run(f"systemctl cat {UNIT}").stdout, re.M)
-    assert started is not None
-    assert host.file(started[1]).mode & 0o777 == 0o755
-    assert host.run(f"sh -n {started[1]}").rc == 0
-    if owns_kernel:
-        assert host.run(f"systemctl is-active {UNIT}").stdout.strip() == "active"
+    assert_unit(host, UNIT, owns_kernel)

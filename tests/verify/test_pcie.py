@@ -7,6 +7,7 @@ from testinfra.host import Host
 
 from railwright.schema import Node
 from tests.verify.cases import for_each
+from tests.verify.units import assert_unit
 
 UNIT = "railwright-pcie.service"
 PLAN = "/etc/railwright/pcie/plan"
@@ -153,10 +154,4 @@ def test_pcie_unit(host: Host, node: Node, case: tuple[str], owns_kernel: bool) 
     guest = owns_kernel and host.run("systemd-detect-virt --vm").rc == 0
     if guest and not node.pcie.acs_in_vm and node.pcie.max_read_request_bytes is None:
         return
-    assert host.run(f"systemctl is-enabled {UNIT}").stdout.strip() == "enabled"
-    started = re.search(r"^ExecStart=(\S+)", host.run(f"systemctl cat {UNIT}").stdout, re.M)
-    assert started is not None
-    assert host.file(started[1]).mode & 0o777 == 0o755
-    assert host.run(f"sh -n {started[1]}").rc == 0
-    if owns_kernel:
-        assert host.run(f"systemctl is-active {UNIT}").stdout.strip() == "active"
+    assert_unit(host, UNIT, owns_kernel)

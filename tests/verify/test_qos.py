@@ -158,9 +158,6 @@ def test_qos_of_queue_pairs(
     port = f"/sys/kernel/config/rdma_cm/{rdma}/ports/1"
     assert host.file(f"{port}/default_roce_tos").content_string.strip() == str(qos.traffic_class)
     assert host.file(f"{port}/default_roce_mode").content_string.strip() == "RoCE v2"
-    mtu = re.search(r"active_mtu:\s+(\d+)", _said(host, f"ibv_devinfo -d {rdma}"))
-    assert mtu is not None
-    assert mtu[1] == "4096"
     if qos.backend != "nvidia":
         return
     tree = f"/sys/class/net/{interface}/ecn"

@@ -19,7 +19,7 @@ IPOIB_RULES = "/etc/udev/rules.d/90-railwright-ipoib.rules"
 
 # The form of ibstatus, which itself is a script over these files.
 STATUS = Section(
-    name="ib_status",
+    name="port_status",
     script=r"""
 value() { v=$(cat "$port/$1" 2>/dev/null) && [ -n "$v" ] || v=unknown; printf %s "$v"; }
 for port in /sys/class/infiniband/*/ports/*; do
@@ -35,7 +35,7 @@ true
 )
 # An entry that is not set reads as zeros, or its type and its interface not at all.
 TABLES = Section(
-    name="ib_tables",
+    name="port_tables",
     script=r"""
 cd /sys/class/infiniband 2>/dev/null || return 0
 for device in *; do
@@ -48,16 +48,16 @@ true
 """,
 )
 MTU = Section(
-    name="ib_mtu",
+    name="port_mtu",
     script="""
 [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ] || return 0
 command -v ibv_devinfo >/dev/null || return 127
 ibv_devinfo 2>&1
 """,
 )
-IPOIB_FILES = Section(name="ib_ipoib_files", script=f"files {IPOIB_RULES}")
+IPOIB_FILES = Section(name="ipoib_files", script=f"files {IPOIB_RULES}")
 IPOIB = Section(
-    name="ib_ipoib",
+    name="ipoib",
     script=r"""
 for file in /sys/class/net/*/mode; do
     [ -e "$file" ] || continue
@@ -117,7 +117,7 @@ def read_tables(snapshot: Snapshot) -> dict[str, PortTables]:
 
 
 def parse_tables(text: str) -> dict[str, PortTables]:
-    """Read the section ``ib_tables``. Raises ValueError for a line of another kind."""
+    """Read the section ``port_tables``. Raises ValueError for a line of another kind."""
     entries: dict[str, dict[str, dict[int, str]]] = {}
     for line in filter(None, text.splitlines()):
         path, colon, value = line.partition(":")
@@ -214,8 +214,8 @@ class RdmaPorts(Model):
     tables: dict[str, PortTables]
 
 
-class IbPorts(SnapshotFact):
-    """``pyinfra INVENTORY fact facts.ib_ports.IbPorts``."""
+class Ports(SnapshotFact):
+    """``pyinfra INVENTORY fact facts.ports.Ports``."""
 
     sections: ClassVar[tuple[Section, ...]] = (STATUS, TABLES)
 

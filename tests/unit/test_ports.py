@@ -1,63 +1,29 @@
-"""What the infiniband component decides and does: ports, partitions, GIDs, IPoIB."""
+"""What the ports component decides of ports, partitions and GIDs."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploys.infiniband import COMPONENT, actions, settings
+from deploys.ports import COMPONENT, settings
 from facts.gids import parse_show_gids
-from facts.ib_ports import IPOIB_RULES
-from railwright.actions import Action, InstallFile, RemoveFile, Run, WriteValue
 from railwright.component import settings_of, unread
 from railwright.schema import InfinibandFabric, Node, RoceFabric
-from railwright.settings import Effect, Setting, Standing, Verdict, changes, verdict
+from railwright.settings import Standing, Verdict, changes, verdict
 from railwright.snapshot import Section, Snapshot
-from tests.unit.ib_host import (
+from tests.unit.ports_cases import devinfo, done, found, verdicts
+from tests.unit.ports_host import (
     EVERY,
     LIVE,
-    by_key,
-    files,
     gids,
     host,
     node,
-    pci,
     planned_address,
     status,
 )
 
 CORPUS = Path(__file__).parents[1] / "corpus"
-CONNECTED = InfinibandFabric(ipoib_mode="connected")
-DEVINFO = Section(
-    stdout="hca_id:\tmlx5_0\n\tport:\t1\n\t\tstate:\t\t\tPORT_ACTIVE (4)\n"
-    "\t\tmax_mtu:\t\t4096 (5)\n\t\tactive_mtu:\t\t{0} (5)\n"
-    "hca_id:\tmlx5_1\n\tport:\t1\n\t\tstate:\t\t\tPORT_ACTIVE (4)\n"
-    "\t\tmax_mtu:\t\t4096 (5)\n\t\tactive_mtu:\t\t{1} (5)\n",
-    rc=0,
-)
-
-
-def devinfo(one: int = 4096, other: int = 4096) -> dict[str, Section]:
-    text = DEVINFO.stdout.format(one, other)
-    return {"ib_mtu": Section(stdout=text, rc=0)}
-
-
-def found(asked: Node, seen: Snapshot) -> dict[str, Setting]:
-    return by_key(settings(asked, seen))
-
-
-def done(asked: Node, seen: Snapshot) -> list[Action]:
-    return list(actions(asked, seen, settings(asked, seen)))
-
-
-def verdicts(asked: Node, seen: Snapshot) -> dict[str, Verdict]:
-    return {s.key: verdict(s, asked.effects.allow) for s in settings(asked, seen)}
-
-
-def rules(asked: Node, seen: Snapshot) -> dict[str, str]:
-    return {a.path: a.content for a in done(asked, seen) if isinstance(a, InstallFile)}
 
 
 def test_nothing_asked_for_and_nothing_of_ours_is_no_setting() -> None:
@@ -155,7 +121,7 @@ def test_in_a_container_no_port_is_looked_at() -> None:
 
 
 def test_a_probe_that_was_cut_is_unreadable() -> None:
-    cut = host(sections={"ib_status": Section(stdout="Infini", rc=None, ended="deadline")})
+    cut = host(sections={"port_status": Section(stdout="Infini", rc=None, ended="deadline")})
     assert unread(settings_of(COMPONENT, node(), cut))
 
 
@@ -181,14 +147,34 @@ def test_bug_24_twin_the_rate_of_a_port_that_is_down_is_no_verdict() -> None:
     assert setting.running.detail == "the port is DOWN"
 
 
-def test_bug_23_the_host_with_another_mtu_is_found() -> None:
-    asked = node(InfinibandFabric())
-    one = found(asked, host(infiniband=True, sections=devinfo(4096, 4096)))
-    other = found(asked, host(infiniband=True, sections=devinfo(1024, 4096)))
-    assert one["rail0 mtu"].running.standing is Standing.RIGHT
-    assert other["rail0 mtu"].running.standing is Standing.WRONG
-    assert other["rail0 mtu"].running.value == "1024"
-    assert other["rail1 mtu"].running.standing is Standing.RIGHT
+@pytest.mark.parametrize(
+    ("fabric", "remedy"),
+    [
+        (RoceFabric(), "the MTU of eth1 is 1500: it needs 4200 (rails.mtu)"),
+        (InfinibandFabric(), "give the partition mtu 4096 at the subnet manager"),
+    ],
+    ids=["RoCE", "InfiniBand"],
+)
+def test_bug_23_a_port_whose_active_mtu_is_not_4096(
+    fabric: RoceFabric | InfinibandFabric, remedy: str
+) -> None:
+    asked, is_ib = node(fabric, allow=EVERY), isinstance(fabric, InfinibandFabric)
+    seen = host(infiniband=is_ib, mtus={1: 1500}, sections=devinfo(4096, 1024))
+    assert verdicts(asked, seen)["rail0 mtu"] is Verdict.OK
+    setting = found(asked, seen)["rail1 mtu"]
+    assert (setting.desired, setting.running.value) == ("4096", "1024")
+    assert verdict(setting, EVERY) is Verdict.NOT_RUNNING
+    assert (setting.acts, setting.remedy) == (False, remedy)
+    healthy = host(infiniband=is_ib, sections=devinfo(4096, 4096))
+    assert set(verdicts(asked, healthy).values()) == {Verdict.OK}
+    assert {s.remedy for s in settings(asked, healthy)} == {None}
+
+
+def test_a_port_that_is_down_has_no_active_mtu() -> None:
+    down = status("mlx5_0", state="1: DOWN", phys="3: Disabled")
+    mtu = found(node(), host(ports={0: down}, sections=devinfo(1024, 4096)))["rail0 mtu"]
+    assert verdict(mtu, LIVE) is Verdict.NOT_APPLICABLE
+    assert mtu.running.detail == "the port is DOWN"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +186,7 @@ def test_bug_23_the_host_with_another_mtu_is_found() -> None:
         (100, Standing.UNREADABLE, None),
     ],
 )
-def test_bug_23_without_a_verbs_tool_the_interface_tells(
+def test_without_a_verbs_tool_the_interface_tells_the_mtu(
     mtu: int, standing: Standing, value: str | None
 ) -> None:
     running = found(node(), host(mtus={0: mtu}))["rail0 mtu"].running
@@ -210,7 +196,7 @@ def test_bug_23_without_a_verbs_tool_the_interface_tells(
 def test_the_mtu_of_infiniband_needs_the_verbs_tool() -> None:
     mtu = found(node(InfinibandFabric()), host(infiniband=True))["rail0 mtu"]
     assert verdict(mtu, LIVE) is Verdict.UNREADABLE
-    assert mtu.running.detail == "ibv_devinfo is not installed"
+    assert "ibverbs-utils" in (mtu.running.detail or "")
 
 
 def test_a_partition_that_the_subnet_manager_does_not_give() -> None:
@@ -292,119 +278,3 @@ def test_whatever_the_index_the_gid_is_right(index: int) -> None:
     gid = found(node(), seen)["rail0 gid"]
     assert gid.running.standing is Standing.RIGHT
     assert str(gid.running.value).endswith(f"at index {index}")
-
-
-# IPoIB
-
-
-def ipoib(modes: Mapping[int, str], ours: str | None = None, extra: str = "") -> dict[str, Section]:
-    text = "".join(f"mode eth{rail} {mode}\n" for rail, mode in modes.items()) + extra
-    sections = {"ib_ipoib": Section(stdout=text, rc=0)}
-    if ours is not None:
-        sections["ib_ipoib_files"] = files({IPOIB_RULES: ours})
-    return sections
-
-
-def ib_host(**more: object) -> Snapshot:
-    return host(infiniband=True, **more)  # type: ignore[arg-type]
-
-
-LINK = LIVE | {Effect.LINK}
-
-
-def test_the_mode_is_persisted_and_waits_for_the_link() -> None:
-    asked, bare = node(CONNECTED), ib_host()
-    content = rules(asked, bare)[IPOIB_RULES]
-    assert f'KERNELS=="{pci(0)}", ATTR{{type}}=="32", ATTR{{mode}}="connected"' in content
-    assert done(asked, bare)[-1] == Run(command=("udevadm", "control", "--reload"))
-    after = ib_host(sections=ipoib({0: "datagram", 1: "datagram"}, content))
-    assert verdicts(asked, after)["rail0 ipoib mode"] is Verdict.PENDING
-    assert done(asked, after) == []
-    allowed = node(CONNECTED, allow=LINK)
-    assert done(allowed, after) == [
-        WriteValue(path=f"/sys/class/net/eth{rail}/mode", value="connected") for rail in (0, 1)
-    ]
-
-
-def test_a_converged_mode_is_ok_and_left_alone() -> None:
-    asked = node(CONNECTED, allow=LINK)
-    content = rules(asked, ib_host())[IPOIB_RULES]
-    seen = ib_host(sections=ipoib({0: "connected", 1: "connected"}, content) | devinfo())
-    assert set(verdicts(asked, seen).values()) == {Verdict.OK}
-    assert done(asked, seen) == []
-
-
-def test_a_rule_for_another_mode_is_wrong_and_put_right() -> None:
-    asked = node(CONNECTED)
-    content = rules(asked, ib_host())[IPOIB_RULES].replace("connected", "datagram")
-    seen = ib_host(sections=ipoib({0: "connected", 1: "connected"}, content))
-    mode = found(asked, seen)["rail0 ipoib mode"]
-    assert (mode.persisted.standing, mode.persisted.value) == (Standing.WRONG, "datagram")
-    assert verdict(mode, LIVE) is Verdict.NOT_PERSISTED
-    assert "datagram" not in rules(asked, seen)[IPOIB_RULES]
-
-
-@pytest.mark.parametrize(
-    ("extra", "decider"),
-    [
-        ("manager NetworkManager\n", "NetworkManager"),
-        ("openib no\n", "/etc/infiniband/openib.conf (SET_IPOIB_CM)"),
-        ("openib yes\n", None),
-    ],
-)
-def test_who_overrides_the_rule_is_named(extra: str, decider: str | None) -> None:
-    asked = node(CONNECTED)
-    content = rules(asked, ib_host())[IPOIB_RULES]
-    seen = ib_host(sections=ipoib({0: "datagram", 1: "connected"}, content, extra))
-    states = found(asked, seen)
-    assert states["rail0 ipoib mode"].running.decider == decider
-    assert states["rail1 ipoib mode"].running.decider is None
-    assert (decider is None) == (states["rail0 ipoib mode"].remedy is None)
-
-
-def test_the_port_that_ssh_came_in_by_is_left_alone() -> None:
-    asked = node(CONNECTED, allow=EVERY)
-    seen = ib_host(way_in="eth0")
-    states = found(asked, seen)
-    assert states["rail0 ipoib mode"].remedy == "ssh came in by eth0"
-    assert changes(states["rail0 ipoib mode"], EVERY) == []
-    assert pci(0) not in rules(asked, seen)[IPOIB_RULES]
-    assert pci(1) in rules(asked, seen)[IPOIB_RULES]
-    written = [a.path for a in done(asked, seen) if isinstance(a, WriteValue)]
-    assert written == ["/sys/class/net/eth1/mode"]
-
-
-def test_a_rule_that_is_there_stays_for_the_port_that_ssh_came_in_by() -> None:
-    asked = node(CONNECTED)
-    content = rules(asked, ib_host())[IPOIB_RULES]
-    seen = ib_host(way_in="eth0", sections=ipoib({0: "datagram", 1: "connected"}, content))
-    assert IPOIB_RULES not in rules(asked, seen)
-
-
-def test_where_the_way_in_is_not_known_no_port_is_touched() -> None:
-    assert done(node(CONNECTED, allow=EVERY), ib_host(way_in=None)) == []
-
-
-def test_no_interface_yet_is_late() -> None:
-    seen = ib_host(sections=ipoib({}))
-    mode = found(node(CONNECTED), seen)["rail0 ipoib mode"]
-    assert mode.running.standing is Standing.LATE
-
-
-def test_rules_go_where_no_mode_is_asked_for() -> None:
-    content = rules(node(CONNECTED), ib_host())[IPOIB_RULES]
-    seen = ib_host(sections=ipoib({0: "connected", 1: "connected"}, content) | devinfo())
-    assert done(node(InfinibandFabric()), seen)[0] == RemoveFile(path=IPOIB_RULES)
-    assert done(node(RoceFabric()), host(sections=ipoib({}, content)))[0] == RemoveFile(
-        path=IPOIB_RULES
-    )
-
-
-def test_in_a_container_the_rule_is_persisted() -> None:
-    asked = node(CONNECTED)
-    seen = ib_host(container=True)
-    content = rules(asked, seen)[IPOIB_RULES]
-    assert content == rules(asked, ib_host())[IPOIB_RULES]
-    after = ib_host(container=True, sections=ipoib({}, content))
-    assert set(verdicts(asked, after).values()) == {Verdict.OK}
-    assert done(asked, after) == []

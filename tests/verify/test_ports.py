@@ -1,4 +1,4 @@
-"""The fabric's ports, read in sysfs and by the tools; IPoIB's rules and OpenSM's command."""
+"""The rails' RDMA ports, read in sysfs and by the tools; IPoIB's rules and OpenSM's command."""
 
 import re
 from collections.abc import Iterator
@@ -65,6 +65,17 @@ def _port(host: Host, node: Node, rail: int) -> str:
     raise AssertionError(f"no RDMA port for rail {rail}")
 
 
+def _mtu(host: Host, node: Node, port: str) -> bool:
+    """Whether RDMA has the MTU that is asked for, by its tool or, for RoCE, by the interface."""
+    device, number = port.split("/")[4], port.rpartition("/")[2]
+    said = host.run("ibv_devinfo -d %s -i %s", device, number)
+    if said.rc == 127 and isinstance(node.fabric, RoceFabric):
+        net = _read(host, f"{port}/gid_attrs/ndevs/0")
+        return int(_read(host, f"/sys/class/net/{net}/mtu")) >= 4200
+    mtu = node.fabric.mtu if isinstance(node.fabric, InfinibandFabric) else 4096
+    return re.findall(r"active_mtu:\s+(\d+)", said.stdout) == [str(mtu)]
+
+
 def _read_link(host: Host, path: str) -> str:
     return host.run("readlink -f %s", path).stdout.strip()
 
@@ -97,6 +108,7 @@ def test_port(host: Host, node: Node, case: tuple[str, int], owns_kernel: bool) 
     layer = "InfiniBand" if isinstance(node.fabric, InfinibandFabric) else "Ethernet"
     assert _read(host, f"{port}/link_layer") == layer
     assert _read(host, f"{port}/state") == "4: ACTIVE"
+    assert _mtu(host, node, port)
     if isinstance(node.fabric, InfinibandFabric):
         assert int(_read(host, f"{port}/sm_lid"), 16) != 0
         keys = {int(key, 16) & 0x7FFF for key in host.run(f"cat {port}/pkeys/*").stdout.split()}

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts import ib_ports
-from facts.ib_ports import (
-    IbPorts,
+from facts import ports
+from facts.opensm import STATE
+from facts.ports import (
+    Ports,
     PortTables,
     parse_tables,
     read_devinfo,
@@ -19,11 +20,10 @@ from facts.ib_ports import (
     read_ports,
     v2_indices,
 )
-from facts.opensm import STATE
 from facts.probe import Focus, Section, script
-from railwright.resolve.ib_ports import roce_mtu
+from railwright.resolve.ports import roce_mtu
 from railwright.snapshot import Snapshot, parse_probe
-from tests.unit.ib_host import gids
+from tests.unit.ports_host import gids
 
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
 IB = {
@@ -68,11 +68,11 @@ def probe(root: Path, files: dict[str, str], *sections: Section) -> Snapshot:
 
 
 def test_a_port_of_infiniband_is_read(tmp_path: Path) -> None:
-    seen = probe(tmp_path, IB, ib_ports.STATUS, ib_ports.TABLES, ib_ports.IPOIB)
+    seen = probe(tmp_path, IB, ports.STATUS, ports.TABLES, ports.IPOIB)
     status = read_ports(seen)["mlx5_0/1"]
     assert (status.state, status.phys, status.link) == ("ACTIVE", "LinkUp", "InfiniBand")
     assert (status.rate_gbps, status.gen, status.lid, status.sm_lid) == (400, "NDR", 37, 1)
-    found = IbPorts().read(seen)
+    found = Ports().read(seen)
     assert found.ports["mlx5_0/1"] == status
     # Entries of zeros are not set.
     assert found.tables["mlx5_0/1"].pkeys == (0xFFFF, 0x8001)
@@ -87,15 +87,15 @@ def test_an_entry_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / PORT / "gids/7").mkdir(parents=True)
     (tmp_path / PORT / "sm_lid").mkdir()
     files = {path: text for path, text in IB.items() if not path.endswith("/sm_lid")}
-    seen = probe(tmp_path, files, ib_ports.STATUS, ib_ports.TABLES)
-    assert [gid.index for gid in IbPorts().read(seen).tables["mlx5_0/1"].gids] == [0]
+    seen = probe(tmp_path, files, ports.STATUS, ports.TABLES)
+    assert [gid.index for gid in Ports().read(seen).tables["mlx5_0/1"].gids] == [0]
     assert read_ports(seen)["mlx5_0/1"].sm_lid is None
 
 
 def test_a_node_without_rdma_has_no_ports(tmp_path: Path) -> None:
-    sections = (ib_ports.STATUS, ib_ports.TABLES, ib_ports.MTU, ib_ports.IPOIB)
+    sections = (ports.STATUS, ports.TABLES, ports.MTU, ports.IPOIB)
     seen = probe(tmp_path, {"sys/x": ""}, *sections)
-    found = IbPorts().read(seen)
+    found = Ports().read(seen)
     assert (found.ports, found.tables) == ({}, {})
     devinfo = read_devinfo(seen)
     assert devinfo is not None

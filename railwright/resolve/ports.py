@@ -3,13 +3,20 @@
 from ipaddress import IPv4Address
 
 from facts.gids import Gid
-from facts.ib_ports import v2_indices
 from facts.ibstatus import PortStatus
 from facts.ibv_devinfo import VerbsPort
+from facts.ports import v2_indices
 from railwright.settings import Standing, State
 
 _UNREAD = "sysfs does not say"
+_NO_VERBS = "ibv_devinfo is not installed (package ibverbs-utils, libibverbs-utils)"
 _MEMBERSHIP = 0x8000
+
+ROCE_MTU = 4096
+"""What a RoCE port must have as active MTU: NCCL has not taken the lesser of two since 2.23.
+
+Source: NVIDIA/nccl#1524.
+"""
 
 # IBTA: a port comes up physically, is configured by a subnet manager (Ethernet: by its driver),
 # and then activated.
@@ -83,9 +90,9 @@ def mtu(
     found, detail = (None, None) if verbs is None else (verbs.active_mtu, None)
     if found is None and verbs is None and interface_mtu is not None:
         found = roce_mtu(interface_mtu)
-        detail = f"from the interface's MTU {interface_mtu}; ibv_devinfo is not installed"
+        detail = f"from the interface's MTU {interface_mtu}; {_NO_VERBS}"
     if found is None:
-        detail = "ibv_devinfo is not installed" if verbs is None else "ibv_devinfo does not say"
+        detail = _NO_VERBS if verbs is None else "ibv_devinfo does not say"
         return State(standing=Standing.UNREADABLE, detail=detail)
     standing = Standing.RIGHT if found == desired else Standing.WRONG
     return State(standing=standing, value=str(found), detail=detail)

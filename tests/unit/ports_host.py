@@ -10,8 +10,9 @@ from railwright.schema import EffectsSpec, FirmwareSpec, Node, Rail, RailPlan, R
 from railwright.schema.fabric import InfinibandFabric, RoceFabric
 from railwright.settings import Effect, Setting
 from railwright.snapshot import Section, Snapshot
+from tests.unit.records import MARKER, records
+from tests.unit.units import unit
 
-MARKER = "m-0"
 LIVE = frozenset({Effect.LIVE, Effect.NEW_PROCESSES})
 EVERY = frozenset(Effect)
 BOOT = "b0000000-0000-4000-8000-000000000001"
@@ -95,7 +96,44 @@ def host(
 ) -> Snapshot:
     """``ports`` are rail to its status, ``tables`` rail to its keys and GIDs."""
     at = addresses or [pci(rail) for rail in range(rails)]
-    kind = INFINIBAND if infiniband else ETHERNET
+    layer = "InfiniBand" if infiniband else "Ethernet"
+    made = {r: status(f"mlx5_{r}", link=layer, sm_lid="0x1") for r in range(len(at))}
+    made.update(ports or {})
+    table = "".join(
+        f"mlx5_{r}/device:/sys/devices/pci0000:00/{address}\n"
+        f"mlx5_{r}/sys_image_guid:{(images or {}).get(r, f'b83f:d203:0000:000{r}')}\n"
+        for r, address in enumerate(at)
+    )
+    if not infiniband:
+        given = {r: gids(f"mlx5_{r}", planned_address(r), f"eth{r}") for r in range(len(at))}
+        tables = given | dict(tables or {})
+    texts = {
+        "identity": f"boot_id={BOOT}\nkernel=6.1.0\n" + ("container=podman\n" if container else ""),
+        "nic_ports": _nic_ports(at, INFINIBAND if infiniband else ETHERNET, speeds, mtus),
+        **_network(len(at), infiniband, way_in),
+        "port_status": "".join(made.values()),
+        "port_tables": table + "".join((tables or {}).values()),
+        "ipoib_files": "",
+        "ipoib": "".join(f"mode eth{r} datagram\n" for r in range(len(at)) if infiniband),
+        "opensm_files": "",
+        "opensm_units": unit("opensm.service", "inactive", file="", load="not-found"),
+        "opensm": "installer=apt-get\n",
+        "nic_firmware": "",
+        "nic_firmware_ledger": "",
+        "nic_firmware_storage": "var=ext2/ext3\n",
+    }
+    taken = {name: Section(stdout=text, rc=0) for name, text in texts.items()}
+    taken["port_mtu"] = Section(stdout="", rc=127)
+    return Snapshot(host="gpu012", marker=MARKER, sections={**taken, **(sections or {})})
+
+
+def _nic_ports(
+    at: Sequence[str],
+    kind: str,
+    speeds: Mapping[int, str] | None,
+    mtus: Mapping[int, int] | None,
+) -> str:
+    """The NICs at the PCI addresses ``at``, and the one of the management network."""
     lines = [
         f"port net eth{rail} /sys/devices/pci0000:00/{address} mlx5_core b8:3f:d2:00:00:0{rail} "
         f"{(mtus or {}).get(rail, 9000)} up {(speeds or {}).get(rail, '400000')} 0 {kind}"
@@ -109,49 +147,24 @@ def host(
         f"rdma mlx5_{rail} b83f:d203:0000:000{rail} /sys/devices/pci0000:00/{address}"
         for rail, address in enumerate(at)
     ]
+    return "\n".join(lines) + "\n"
+
+
+def _network(count: int, infiniband: bool, way_in: str | None) -> dict[str, str]:
     links = [
         {"ifname": f"mlx5_{r}", "port": 1, "state": "ACTIVE", "physical_state": "LINK_UP"}
         | ({} if infiniband else {"netdev": f"eth{r}"})
-        for r in range(len(at))
+        for r in range(count)
     ]
     lan = {"ifname": "eth9", "addr_info": [], "flags": ["UP"]}
     lan["addr_info"] = [{"local": "192.0.2.9", "prefixlen": 24, "scope": "global"}]
-    others = [{"ifname": f"eth{r}", "addr_info": [], "flags": ["UP"]} for r in range(len(at))]
+    others = [{"ifname": f"eth{r}", "addr_info": [], "flags": ["UP"]} for r in range(count)]
     route = json.dumps([{"dst": "192.0.2.1", "dev": way_in}])
-    came = "" if way_in is None else f"ssh 192.0.2.1 50000 192.0.2.8 22\n{route}\n"
-    layer = "InfiniBand" if infiniband else "Ethernet"
-    made = {r: status(f"mlx5_{r}", link=layer, sm_lid="0x1") for r in range(len(at))}
-    made.update(ports or {})
-    table = "".join(
-        f"mlx5_{r}/device:/sys/devices/pci0000:00/{address}\n"
-        f"mlx5_{r}/sys_image_guid:{(images or {}).get(r, f'b83f:d203:0000:000{r}')}\n"
-        for r, address in enumerate(at)
-    )
-    if not infiniband:
-        given = {r: gids(f"mlx5_{r}", planned_address(r), f"eth{r}") for r in range(len(at))}
-        tables = given | dict(tables or {})
-    identity = f"boot_id={BOOT}\nkernel=6.1.0\n" + ("container=podman\n" if container else "")
-    texts = {
-        "identity": identity,
-        "nic_ports": "\n".join(lines) + "\n",
+    return {
         "nic_rdma": json.dumps(links),
         "nic_addresses": json.dumps([lan, *others]),
-        "way_in": came,
-        "ib_status": "".join(made.values()),
-        "ib_tables": table + "".join((tables or {}).values()),
-        "ib_ipoib_files": "",
-        "ib_ipoib": "".join(f"mode eth{r} datagram\n" for r in range(len(at)) if infiniband),
-        "opensm_files": "",
-        "opensm_units": "Id=opensm.service\nLoadState=not-found\nActiveState=inactive\n"
-        "UnitFileState=\n",
-        "opensm": "installer=apt-get\n",
-        "nic_firmware": "",
-        "nic_firmware_ledger": "",
-        "nic_firmware_storage": "var=ext2/ext3\n",
+        "way_in": "" if way_in is None else f"ssh 192.0.2.1 50000 192.0.2.8 22\n{route}\n",
     }
-    taken = {name: Section(stdout=text, rc=0) for name, text in texts.items()}
-    taken["ib_mtu"] = Section(stdout="", rc=127)
-    return Snapshot(host="gpu012", marker=MARKER, sections={**taken, **(sections or {})})
 
 
 def planned_address(rail: int) -> str:
@@ -159,13 +172,8 @@ def planned_address(rail: int) -> str:
     return f"10.64.{16 * rail}.13"
 
 
-def record(path: str, content: str) -> str:
-    head = f"\n{MARKER} file file 644 root 1700000000 {len(content)} {path}\n"
-    return f"{head}{MARKER} content\n{content}\n"
-
-
 def files(contents: Mapping[str, str]) -> Section:
-    return Section(stdout="".join(record(*item) for item in contents.items()), rc=0)
+    return Section(stdout=records(contents), rc=0)
 
 
 def by_key(settings: Sequence[Setting]) -> dict[str, Setting]:

@@ -1,35 +1,43 @@
-"""The fabric's ports: link, rate, MTU, partitions, subnet manager, GID; IPoIB mode and OpenSM.
+"""The rails' RDMA ports, RoCE and InfiniBand: link layer, state, rate, MTU, and how they are found.
 
-What a port came up as is decided by cables, switches and the subnet manager: it is told, and
-never acted on.
+Of RoCE that is the GID of the rail's address; of InfiniBand the partitions, the subnet manager,
+IPoIB's mode, and OpenSM on the nodes that run it. What a port came up as is decided by cables,
+switches and the subnet manager: it is told, and never acted on.
 """
 
 from collections.abc import Iterator
 
-from facts import ib_ports, nics, opensm
-from facts.ib_ports import IPOIB_RULES, PortTables, read_devinfo, read_ipoib, read_ports
+from facts import nics, opensm
 from facts.ibstatus import PortStatus
 from facts.ibv_devinfo import VerbsPort
 from facts.nics import read_nics
 from facts.opensm import OpensmState, read_opensm
+from facts.ports import (
+    IPOIB_FILES,
+    IPOIB_RULES,
+    Ipoib,
+    PortTables,
+    read_devinfo,
+    read_ipoib,
+    read_ports,
+    read_tables,
+)
+from facts.ports import SECTIONS as PORTS
 from railwright.actions import Action, Run, WriteValue
 from railwright.component import Component
 from railwright.model import Model
 from railwright.owned import HEADER, OwnedFile, owned_file_action, owned_file_setting
 from railwright.rails import planned
-from railwright.resolve import ib_ports as ports
+from railwright.resolve import ports as judged
 from railwright.resolve.nics import FoundRail, find_rails
 from railwright.resolve.opensm import OPENSM_DROP_INS, opensm_actions, opensm_settings
 from railwright.schema import InfinibandFabric, Node
-from railwright.settings import Effect, Setting, Standing, State, enforces
+from railwright.schema.consistency import RDMA_MTU_4096
+from railwright.settings import NO_PORTS, Effect, Setting, Standing, State, enforces, looked_at
 from railwright.snapshot import Snapshot
 
-NAME = "infiniband"
-_SECTIONS = (*nics.SECTIONS, *ib_ports.SECTIONS, *opensm.SECTIONS)
-_NOT_APPLICABLE = State(standing=Standing.NOT_APPLICABLE)
-_CONTAINER = State(standing=Standing.NOT_APPLICABLE, detail="a container has no ports of its own")
-
-_ROCE_MTU = 4096
+NAME = "ports"
+_SECTIONS = (*nics.SECTIONS, *PORTS, *opensm.SECTIONS)
 
 
 class Seen(Model):
@@ -42,7 +50,7 @@ class Seen(Model):
 
 
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
-    files = snapshot.files(ib_ports.IPOIB_FILES.name)
+    files = snapshot.files(IPOIB_FILES.name)
     container = snapshot.is_container
     manager = _opensm(node, snapshot)
     found = [] if manager is None else list(opensm_settings(NAME, node, manager, container))
@@ -71,10 +79,11 @@ def _in_container(node: Node, snapshot: Snapshot) -> Iterator[Setting]:
     if isinstance(node.fabric, InfinibandFabric) and node.fabric.ipoib_mode is not None:
         for plan in planned(node):
             persisted = _rule_state(plan.nic.pci, node.fabric.ipoib_mode, snapshot)
-            yield _setting(
-                f"rail{plan.rail} ipoib mode",
-                node.fabric.ipoib_mode,
-                _CONTAINER,
+            yield Setting(
+                component=NAME,
+                key=f"rail{plan.rail} ipoib mode",
+                desired=node.fabric.ipoib_mode,
+                running=NO_PORTS,
                 persisted=persisted,
                 acts=persisted.standing is not Standing.NOT_APPLICABLE,
             )
@@ -84,14 +93,14 @@ def _rail(node: Node, snapshot: Snapshot, rail: FoundRail) -> Iterator[Setting]:
     if rail.port is None or rail.port.rdma is None:
         detail = rail.error or "its NIC has no RDMA device: is the driver's RDMA module loaded?"
         missing = State(standing=Standing.ABSENT, detail=detail)
-        yield _setting(f"{rail.key} port", "present", missing)
+        yield looked_at(NAME, f"{rail.key} port", "present", missing)
         return
     seen = _seen(snapshot, rail)
     if seen is None:
         unknown = State(
             standing=Standing.UNREADABLE, detail=f"{rail.port.rdma.name} has no ports in sysfs"
         )
-        yield _setting(f"{rail.key} port", "present", unknown)
+        yield looked_at(NAME, f"{rail.key} port", "present", unknown)
         return
     yield from _link(node, seen)
     if isinstance(node.fabric, InfinibandFabric):
@@ -101,10 +110,11 @@ def _rail(node: Node, snapshot: Snapshot, rail: FoundRail) -> Iterator[Setting]:
     elif rail.plan.address is not None:
         address = rail.plan.address.ip
         interface = rail.interface.name if rail.interface else None
-        state = ports.gid(seen.tables.gids, address, interface)
-        yield _setting(
+        state = judged.gid(seen.tables.gids, address, interface)
+        yield looked_at(
+            NAME,
             f"{rail.key} gid",
-            ports.gid_text(address),
+            judged.gid_text(address),
             state,
             why="programs must find it by the address: NVIDIA/nccl#426",
         )
@@ -127,7 +137,7 @@ def _seen(snapshot: Snapshot, rail: FoundRail) -> Seen | None:
     if devinfo is not None:
         of_device = devinfo.devices.get(device.name)
         verbs = (of_device.ports.get(number) if of_device else None) or VerbsPort()
-    tables = ib_ports.read_tables(snapshot).get(name, PortTables())
+    tables = read_tables(snapshot).get(name, PortTables())
     return Seen(rail=rail, status=status[name], tables=tables, verbs=verbs)
 
 
@@ -136,34 +146,48 @@ def _link(node: Node, seen: Seen) -> Iterator[Setting]:
     is_ib = isinstance(node.fabric, InfinibandFabric)
     layer = "InfiniBand" if is_ib else "Ethernet"
     ethernet = None if is_ib else seen.rail.interface
-    yield _setting(f"{key} link layer", layer, ports.link_layer(status, layer))
-    yield _setting(f"{key} state", "ACTIVE", ports.port_state(status))
+    yield looked_at(NAME, f"{key} link layer", layer, judged.link_layer(status, layer))
+    yield looked_at(NAME, f"{key} state", "ACTIVE", judged.port_state(status))
     if seen.rail.plan.rate_gbps is not None:
         speed = ethernet.speed_mbps if ethernet else None
-        state = ports.rate(status, seen.rail.plan.rate_gbps, speed)
+        state = judged.rate(status, seen.rail.plan.rate_gbps, speed)
         remedy = None
         if state.standing is Standing.WRONG:
             remedy = "look at cable, module and the switch's port: one slow link slows its rail"
-        yield _setting(
-            f"{key} rate", ports.rate_text(seen.rail.plan.rate_gbps), state, remedy=remedy
+        yield looked_at(
+            NAME, f"{key} rate", judged.rate_text(seen.rail.plan.rate_gbps), state, remedy=remedy
         )
-    mtu = node.fabric.mtu if isinstance(node.fabric, InfinibandFabric) else _ROCE_MTU
-    state = ports.mtu(status, seen.verbs, ethernet.mtu if ethernet else None, mtu)
-    remedy = None
-    if state.standing is Standing.WRONG:
-        remedy = f"give the partition mtu {mtu} at the subnet manager" if is_ib else "set rails.mtu"
-    why = "two ends of different MTU hang or fail: NVIDIA/nccl#1524"
-    yield _setting(f"{key} mtu", str(mtu), state, remedy=remedy, why=why)
+    yield _mtu(node, seen)
+
+
+def _mtu(node: Node, seen: Seen) -> Setting:
+    ethernet = seen.rail.interface
+    mtu = node.fabric.mtu if isinstance(node.fabric, InfinibandFabric) else judged.ROCE_MTU
+    if isinstance(node.fabric, InfinibandFabric):
+        state = judged.mtu(seen.status, seen.verbs, None, mtu)
+        remedy = f"give the partition mtu {mtu} at the subnet manager"
+    else:
+        state = judged.mtu(seen.status, seen.verbs, ethernet.mtu if ethernet else None, mtu)
+        now = f"the MTU of {ethernet.name} is {ethernet.mtu}: it" if ethernet else "its interface"
+        remedy = f"{now} needs {RDMA_MTU_4096} (rails.mtu)"
+    return looked_at(
+        NAME,
+        f"{seen.rail.key} mtu",
+        str(mtu),
+        state,
+        remedy=remedy if state.standing is Standing.WRONG else None,
+        why="two ends of different MTU hang, fail or lose messages: NVIDIA/nccl#1524",
+    )
 
 
 def _infiniband(fabric: InfinibandFabric, seen: Seen) -> Iterator[Setting]:
     key = seen.rail.key
     if fabric.pkeys:
-        state = ports.pkeys(seen.tables.pkeys, fabric.pkeys)
+        state = judged.pkeys(seen.tables.pkeys, fabric.pkeys)
         right = state.standing is Standing.RIGHT
         remedy = None if right else "add the port to the partition at the subnet manager"
-        yield _setting(f"{key} pkeys", ports.pkeys_text(fabric.pkeys), state, remedy=remedy)
-    yield _setting(f"{key} sm", "seen", ports.subnet_manager(seen.status))
+        yield looked_at(NAME, f"{key} pkeys", judged.pkeys_text(fabric.pkeys), state, remedy=remedy)
+    yield looked_at(NAME, f"{key} sm", "seen", judged.subnet_manager(seen.status))
 
 
 def _ipoib(rail: FoundRail, mode: str, snapshot: Snapshot) -> Setting:
@@ -181,10 +205,11 @@ def _ipoib(rail: FoundRail, mode: str, snapshot: Snapshot) -> Setting:
         if not right and persisted.standing is Standing.RIGHT and other is not None:
             running = running.model_copy(update={"decider": other})
             remedy = remedy or f"set the mode of {interface.name} in {other} as well"
-    return _setting(
-        f"{rail.key} ipoib mode",
-        mode,
-        running,
+    return Setting(
+        component=NAME,
+        key=f"{rail.key} ipoib mode",
+        desired=mode,
+        running=running,
         persisted=persisted,
         # The driver drops all paths and connections of the interface, and sets its MTU anew.
         # Source: Linux, drivers/infiniband/ulp/ipoib/ipoib_main.c, ipoib_set_mode.
@@ -194,7 +219,7 @@ def _ipoib(rail: FoundRail, mode: str, snapshot: Snapshot) -> Setting:
     )
 
 
-def _other_decider(ipoib: ib_ports.Ipoib, mode: str) -> str | None:
+def _other_decider(ipoib: Ipoib, mode: str) -> str | None:
     """Who sets the mode after udev has, where it is another mode."""
     if ipoib.openib is not None and (ipoib.openib == "yes") != (mode == "connected"):
         return "/etc/infiniband/openib.conf (SET_IPOIB_CM)"
@@ -209,7 +234,7 @@ def _rule(pci: str, mode: str) -> str:
 
 
 def _rules(snapshot: Snapshot) -> list[str]:
-    files = snapshot.files(ib_ports.IPOIB_FILES.name)
+    files = snapshot.files(IPOIB_FILES.name)
     content = next((file.content or "" for file in files if file.path == IPOIB_RULES), "")
     return content.splitlines()
 
@@ -257,30 +282,6 @@ def _addresses(node: Node, snapshot: Snapshot) -> list[tuple[str, bool]]:
         if pci is not None:
             found.append((pci, rail.port is None or rail.port.refusal is None))
     return found
-
-
-def _setting(
-    key: str,
-    desired: str,
-    running: State,
-    *,
-    persisted: State = _NOT_APPLICABLE,
-    effect: Effect = Effect.LIVE,
-    acts: bool = False,
-    remedy: str | None = None,
-    why: str | None = None,
-) -> Setting:
-    return Setting(
-        component=NAME,
-        key=key,
-        desired=desired,
-        persisted=persisted,
-        running=running,
-        effect=effect,
-        acts=acts,
-        remedy=remedy,
-        why=why,
-    )
 
 
 def actions(node: Node, snapshot: Snapshot, found: list[Setting]) -> Iterator[Action]:
