@@ -48,11 +48,8 @@ for port in $(ports); do
     else
         answer "$port" mlnx_qos mlnx_qos -i "$port" -a
     fi
-    if ethtool --json -a "$port" >/dev/null 2>&1; then
-        answer "$port" pause ethtool --json -a "$port"
-    else
-        answer "$port" pause ethtool -a "$port"
-    fi
+    # Not as JSON: that of ethtool 6.1 says true for whatever is off.
+    answer "$port" pause ethtool -a "$port"
 done
 true
 """,

@@ -53,7 +53,7 @@ def ports_section(ports: Mapping[str, dict[str, Any]], with_dcb: bool = True) ->
             ]
         else:
             parts.append(answer(name, "mlnx_qos", qos_tools.mlnx_qos, state, "-i", name, "-a"))
-        parts.append(answer(name, "pause", qos_tools.ethtool, state, "--json", "-a", name))
+        parts.append(answer(name, "pause", qos_tools.ethtool, state, "-a", name))
     return "".join(parts)
 
 

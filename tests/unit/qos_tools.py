@@ -194,7 +194,8 @@ def ethtool(port: Port, words: list[str]) -> str:
         return ""
     rx, tx = port["pause"]
     if words[0] == "--json":
-        return json.dumps([{"ifname": words[2], "autonegotiate": False, "rx": rx, "tx": tx}])
+        # What ethtool 6.1 says of any port.
+        return json.dumps([{"ifname": words[2], "autonegotiate": True, "rx": True, "tx": True}])
     shown = {True: "on", False: "off"}
     return (
         f"Pause parameters for {words[1]}:\nAutonegotiate:\toff\n"
