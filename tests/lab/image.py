@@ -16,6 +16,7 @@ from .layout import Distro, LabError, Layout
 from .sources import sources
 
 _RECIPE = Path(__file__).parent / "image"
+_NIC = Path(__file__).parent / "nic"
 _DISK_MIB = 4096
 _PARTITION_SECTOR = 2048
 # The whole list, as mke2fs' default differs between releases: GRUB of Debian 12 cannot read
@@ -57,9 +58,10 @@ def node_packages() -> list[str]:
 def recipe_key(distro: Distro) -> str:
     """Distribution and a hash of all that decides what the image holds."""
     digest = hashlib.sha256(repr((distro, _DISK_MIB, _PARTITION_SECTOR, _EXT4, _FINISH)).encode())
-    for path in sorted(_RECIPE.rglob("*")):
+    for path in sorted([*_RECIPE.rglob("*"), *_NIC.rglob("*")]):
         if path.is_file():
-            digest.update(str(path.relative_to(_RECIPE)).encode() + b"\0" + path.read_bytes())
+            name = str(path.relative_to(_RECIPE.parent))
+            digest.update(name.encode() + b"\0" + path.read_bytes())
     return f"{distro}-{digest.hexdigest()[:16]}"
 
 

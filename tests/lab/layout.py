@@ -11,6 +11,11 @@ DISTROS: tuple[Distro, ...] = get_args(Distro)
 # Each distribution has ports of its own, so that both labs can run at once.
 _SSH_PORT_BASE: dict[Distro, int] = {"bookworm": 2200, "trixie": 2300}
 _TIME_PORT: dict[Distro, int] = {"bookworm": 11123, "trixie": 11124}
+_PORTS = "RAILWRIGHT_LAB_PORTS"
+_PORTS_A_LAB = 100
+
+RAILS = 8
+"""Simulated NICs of a node."""
 
 HOST_SEEN_FROM_NODE = "10.0.2.2"
 """The machine that runs the lab, as QEMU's user-mode network shows it to a node."""
@@ -24,11 +29,17 @@ class LabError(Exception):
 
 @dataclass(frozen=True)
 class Node:
-    """One virtual node: its name, the loopback port of its sshd, and the folder of its files."""
+    """One virtual node, counted from 1: the port of its sshd on loopback, its files, its peer's."""
 
-    name: str
+    number: int
     port: int
     folder: Path
+    peer_folder: Path
+
+    @property
+    def name(self) -> str:
+        """gpu001, gpu002, ..."""
+        return _name(self.number)
 
     @property
     def console(self) -> Path:
@@ -52,6 +63,14 @@ class Node:
     def pid_file(self) -> Path:
         return self.folder / "qemu.pid"
 
+    def rail(self, rail: int) -> Path:
+        """The socket on which the node receives what its peer sends on ``rail``."""
+        return self.folder / f"rail{rail}"
+
+    def peer_rail(self, rail: int) -> Path:
+        """The socket on which the peer receives; it need not be there."""
+        return self.peer_folder / f"rail{rail}"
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -64,7 +83,8 @@ class Layout:
     @property
     def time_port(self) -> int:
         """UDP port of the lab's chronyd, on this machine's loopback interface."""
-        return _TIME_PORT[self.distro]
+        base = _own_ports(self.distro)
+        return _TIME_PORT[self.distro] if base is None else base
 
     @property
     def ssh_config(self) -> Path:
@@ -79,14 +99,27 @@ class Layout:
         return self.state / "login_key"
 
     def node(self, number: int) -> Node:
-        """Node ``number``, counted from 1: gpu001, gpu002, ..."""
-        name = f"gpu{number:03}"
-        return Node(name, _SSH_PORT_BASE[self.distro] + number, self.state / "nodes" / name)
+        """Node ``number``, counted from 1. Rails join 1 and 2, 3 and 4, and so on."""
+        base = _own_ports(self.distro)
+        port = number + (_SSH_PORT_BASE[self.distro] if base is None else base)
+        peer = (number - 1 ^ 1) + 1
+        nodes = self.state / "nodes"
+        return Node(number, port, nodes / _name(number), nodes / _name(peer))
 
     def known_nodes(self) -> list[Node]:
         """The nodes that have a folder, running or not, in the order of their numbers."""
         folders = sorted((self.state / "nodes").glob("gpu*"))
         return [self.node(int(folder.name.removeprefix("gpu"))) for folder in folders]
+
+
+def _name(number: int) -> str:
+    return f"gpu{number:03}"
+
+
+def _own_ports(distro: Distro) -> int | None:
+    """First of the ports under RAILWRIGHT_LAB_PORTS where set: the time source's, then sshd's."""
+    first = os.environ.get(_PORTS)
+    return None if first is None else int(first) + _PORTS_A_LAB * DISTROS.index(distro)
 
 
 def layout(distro: Distro) -> Layout:

@@ -5,11 +5,12 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .layout import LabError, Node
+from .layout import RAILS, LabError, Node
 
 Accelerator = Literal["kvm", "tcg"]
 
@@ -20,6 +21,8 @@ MEMORY_MIB = 4096
 Two GiB on NUMA node 1 hold one aligned 1 GiB page beside what the kernel itself puts there.
 """
 
+_ROOT_BUSES = (0x10, 0x80)
+_RAIL_MTU = 9216
 # No disk controller, keyboard or mouse that the guest would look for.
 _MACHINE = "q35,sata=off,smbus=off,i8042=off,vmport=off"
 # Ends when QEMU fails. SIGTERM ends QEMU first, so that its port and disk are free afterwards.
@@ -82,13 +85,49 @@ def node_command(accelerator: Accelerator, node: Node, authorized_key: Path) -> 
         *("-object", f"memory-backend-ram,id=memory0,size={half}M"),
         *("-object", f"memory-backend-ram,id=memory1,size={half}M"),
         *("-numa", "node,memdev=memory0,cpus=0", "-numa", "node,memdev=memory1,cpus=1"),
-        *("-drive", f"file={node.disk},format=qcow2,if=virtio,cache=unsafe"),
+        *("-drive", f"file={node.disk},format=qcow2,if=none,id=disk0,cache=unsafe"),
+        *("-device", "virtio-blk-pci,drive=disk0,bus=pcie.0"),
         *("-netdev", f"user,id=net0,hostfwd=tcp:127.0.0.1:{node.port}-:22"),
-        *("-device", "virtio-net-pci,netdev=net0"),
+        *("-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile="),
+        *_rails(node),
         *("-fw_cfg", f"{given}hostname,string={node.name}"),
         *("-fw_cfg", f"{given}host_key,file={node.host_key}"),
         *("-fw_cfg", f"{given}authorized_keys,file={authorized_key}"),
     ]
+
+
+def _rails(node: Node) -> Iterator[str]:
+    """Each NUMA node has a PCIe switch with four slots, and a NIC in each slot.
+
+    All bus numbers follow from those of the root buses: the root port is on the root bus itself,
+    the switch takes the next two, and its slots the four after those. The addresses stand in
+    image/root/usr/local/lib/railwright-lab/rails as well.
+    """
+    for numa, bus in enumerate(_ROOT_BUSES):
+        yield from ("-device", f"pxb-pcie,id=root{numa},bus=pcie.0,bus_nr={bus},numa_node={numa}")
+        yield from (
+            "-device",
+            f"pcie-root-port,id=port{numa},bus=root{numa},chassis={numa + 1},hotplug=off",
+        )
+        yield from ("-device", f"x3130-upstream,id=switch{numa},bus=port{numa}")
+    for rail in range(RAILS):
+        numa, slot = divmod(rail, RAILS // len(_ROOT_BUSES))
+        yield from (
+            "-device",
+            f"xio3130-downstream,id=slot{rail},bus=switch{numa},addr={slot},"
+            f"chassis={len(_ROOT_BUSES) + rail + 1},hotplug=off",
+        )
+        # Packets to a peer that is not running are lost, so that neither need start first.
+        yield from (
+            "-netdev",
+            f"dgram,id=rail{rail},local.type=unix,local.path={node.rail(rail)},"
+            f"remote.type=unix,remote.path={node.peer_rail(rail)}",
+        )
+        yield from (
+            "-device",
+            f"virtio-net-pci,netdev=rail{rail},bus=slot{rail},disable-legacy=on,romfile=,"
+            f"host_mtu={_RAIL_MTU},mac=52:54:00:a1:{node.number:02x}:{rail:02x}",
+        )
 
 
 def accelerator(answer: Path, kernel: Path) -> Accelerator:
