@@ -67,7 +67,8 @@ def not_applicable(name: Name, view: View) -> str | None:
         return None
     if name == "ecn":
         return "the inbox driver has no switch for it: ROCE_CC_PRIO_MASK in the firmware decides"
-    if name in ("cnp dscp", "cnp priority") and view.driver != "mlx5_core":
+    has_parameters = _parameters(view) in view.state.kernel.folders
+    if name in ("cnp dscp", "cnp priority") and view.driver != "mlx5_core" and not has_parameters:
         return f"the driver {view.driver} has no parameters of congestion control"
     return None
 

@@ -18,11 +18,11 @@ from .demo import Demo
 from .lab import Lab
 from .layout import DISTROS, Distro
 
-ORDER = ("test_demo", "test_breaks", "test_commands", "test_reboot")
+ORDER = ("test_demo", "test_breaks", "test_commands", "test_reboot", "test_nic")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what needs bare nodes, last what reboots one."""
+    """First what needs bare nodes, last what reboots one and what reloads its NICs."""
 
     def place(item: pytest.Item) -> int:
         return ORDER.index(item.path.stem) if item.path.stem in ORDER else -1

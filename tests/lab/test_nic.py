@@ -243,7 +243,7 @@ def test_buffer_round_trip_stays_divided_by_hand(nic: Nic) -> None:
     assert found["buffer_size"] == [20000, 0, 200000, 0, 0, 0, 0, 0]
     assert found["total_size"] == total
     # dcb of iproute2 6.1 exits 0: it takes the acknowledgement of its own question for the answer.
-    nic.set("buffer", f"set DEV buffer-size 0:{total} 1:1")
+    nic.lab.run(nic.node, f"dcb buffer set dev {nic.dev} buffer-size 0:{total} 1:1")
     assert nic.dcb("buffer") == found
 
 
@@ -258,7 +258,7 @@ def test_pause_round_trip(nic: Nic) -> None:
 def test_events_are_counted_where_mlx5_counts_them(nic: Nic) -> None:
     nic.set("pfc", "set DEV prio-pfc all:off 3:on")
     before = nic.counters()
-    folder = f"/sys/kernel/debug/railsim/{SLOTS[nic.rail]}/counters"
+    folder = f"/sys/kernel/debug/mlx5/{SLOTS[nic.rail]}/counters"
     nic.sh(
         f"cd {folder}; echo 5 >rx_prio3_pause; echo 7 >tx_prio3_pause; echo 9 >rx_prio3_discards"
     )
@@ -313,7 +313,7 @@ def test_inbox_has_nothing_of_the_vendor(nic: Nic) -> None:
     assert nic.sh("ethtool -i $dev | sed -n 's/^version: //p'") == nic.sh("uname -r")
     nic.sh("cd /sys/class/net/$dev; ls ecn", refused=True)
     nic.sh("ls /sys/class/infiniband/mlx5_0/tc", refused=True)
-    folder = f"/sys/kernel/debug/railsim/{SLOTS[nic.rail]}/cc_params"
+    folder = f"/sys/kernel/debug/mlx5/{SLOTS[nic.rail]}/cc_params"
     assert nic.sh(f"cd {folder}; cat np_cnp_dscp np_cnp_prio").split() == ["48", "6"]
 
 
@@ -326,7 +326,7 @@ def test_ofed_has_a_version_and_ecn_of_its_own(ofed: Nic) -> None:
         assert ofed.sysfs(f"ecn/{point}/enable/3") == "0"
     assert ofed.sysfs("ecn/roce_np/cnp_dscp") == "48"
     ofed.sh("echo 64 >/sys/class/net/$dev/ecn/roce_np/cnp_dscp", refused=True)
-    ofed.sh(f"ls /sys/kernel/debug/railsim/{SLOTS[ofed.rail]}/cc_params", refused=True)
+    ofed.sh(f"ls /sys/kernel/debug/mlx5/{SLOTS[ofed.rail]}/cc_params", refused=True)
 
 
 def test_trust_is_dscp_from_the_first_app_entry_to_the_last(ofed: Nic) -> None:

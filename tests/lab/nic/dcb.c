@@ -59,6 +59,7 @@ void rs_qos_init(struct rs *rs)
 	memset(rs->ecn.rp_enable, 1, sizeof(rs->ecn.rp_enable));
 	rs->ecn.cnp_dscp = 48;
 	rs->ecn.cnp_prio = 6;
+	rs->ecn.cnp_prio_mode = 1;
 	rs->tclass = -1;
 }
 

@@ -76,7 +76,8 @@ static void rs_number(struct rs *rs, struct kobject *folder, const char *name, u
 	rs_file(rs, folder, &number->attr.attr);
 }
 
-static struct kobject *rs_ecn_point(struct rs *rs, struct kobject *ecn, const char *name, u8 *enable)
+static struct kobject *rs_ecn_point(struct rs *rs, struct kobject *ecn, const char *name,
+				    u8 *enable)
 {
 	static const char * const digits[RS_PRIOS] = { "0", "1", "2", "3", "4", "5", "6", "7" };
 	struct kobject *point = rs_folder(rs, ecn, name);
@@ -169,6 +170,7 @@ static void rs_add_debugfs(struct rs *rs)
 	folder = debugfs_create_dir("cc_params", rs->debugfs);
 	debugfs_create_u8("np_cnp_dscp", 0600, folder, &rs->ecn.cnp_dscp);
 	debugfs_create_u8("np_cnp_prio", 0600, folder, &rs->ecn.cnp_prio);
+	debugfs_create_u8("np_cnp_prio_mode", 0600, folder, &rs->ecn.cnp_prio_mode);
 }
 
 void rs_personality_add(struct rs *rs)
@@ -262,7 +264,7 @@ static struct ib_client rs_rdma_client = {
 
 int rs_personality_start(void)
 {
-	rs_debugfs = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	rs_debugfs = debugfs_create_dir("mlx5", NULL);
 	return rs_is_ofed() ? ib_register_client(&rs_rdma_client) : 0;
 }
 

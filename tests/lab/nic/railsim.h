@@ -33,6 +33,7 @@ struct rs_ecn {
 	u8 rp_enable[RS_PRIOS];
 	u8 cnp_dscp;
 	u8 cnp_prio;
+	u8 cnp_prio_mode;	/* 1: that of the packet that is answered */
 };
 
 /* A file of one number; writable up to max. */
