@@ -85,6 +85,23 @@ SCENES = (
         f"mv /root/system.conf {_SYSTEMD} && systemctl daemon-reexec && "
         "systemctl restart railwright-lab-job",
     ),
+    Scene(
+        "pfc_elsewhere",
+        # The watch would put it right, as the change drops the link.
+        "systemctl stop railwright-qos-watch && "
+        "dcb pfc set dev rail3 prio-pfc all:off 4:on && sleep 1",
+        "systemctl start railwright-qos@0000:16:00.0 railwright-qos-watch",
+    ),
+    Scene(
+        "pause_on",
+        "ethtool -A rail1 autoneg off rx on tx on",
+        "ethtool -A rail1 autoneg off rx off tx off",
+    ),
+    Scene(
+        "rail_address_gone",
+        "ip address del 10.64.32.2/20 dev rail2",
+        "networkctl reconfigure rail2 && sleep 3",
+    ),
     Scene("clock_stopped", "systemctl stop chrony", "systemctl start chrony"),
     Scene(
         "sysctl_missing",
