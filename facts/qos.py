@@ -58,6 +58,8 @@ KERNEL = Section(
     name="qos_kernel",
     # In configfs and debugfs nothing is made, and nothing is mounted.
     script=r"""
+line='
+'
 for folder in /sys/class/net/*/ecn /sys/kernel/debug/mlx5/*/cc_params /sys/kernel/config/rdma_cm; do
     [ ! -d "$folder" ] || echo "folder $folder"
 done
@@ -66,9 +68,10 @@ for file in /sys/class/net/*/ecn/roce_*p/enable/* /sys/class/net/*/ecn/roce_np/c
     /sys/kernel/config/rdma_cm/*/ports/*/default_roce_* \
     /sys/class/infiniband/*/tc/*/traffic_class; do
     [ -e "$file" ] || continue
-    # The traffic class has no line at all until one is set.
-    if value=$(head -n 1 "$file" 2>&1); then told=value; else told=refused; fi
-    echo "$told $file $value"
+    # The traffic class has no line at all until one is set. Not by head, which seeks back: files
+    # of debugfs refuse it.
+    if value=$(cat "$file" 2>&1); then told=value; else told=refused; fi
+    echo "$told $file ${value%%"$line"*}"
 done
 true
 """,
