@@ -20,15 +20,19 @@ SECTIONS = (
     Section(
         name="nic_ports",
         script=r"""
-value() { v=$(cat "$1" 2>/dev/null) && [ -n "$v" ] && printf %s "$v" || printf -; }
 for link in /sys/class/net/*; do
     [ -e "$link/device" ] || continue
     # A representor of a virtual function is no port of its own (mlx5 in switchdev mode).
-    case $(value "$link/phys_port_name") in *vf* | *sf*) continue ;; esac
-    driver=$(readlink -f "$link/device/driver")
-    echo "port net ${link##*/} $(readlink -f "$link/device") ${driver##*/}" \
-        "$(value "$link/address") $(value "$link/mtu") $(value "$link/operstate")" \
-        "$(value "$link/speed") $(value "$link/device/numa_node") $(value "$link/type")"
+    first "$link/phys_port_name"
+    case $first in *vf* | *sf*) continue ;; esac
+    # shellcheck disable=SC2046 # two paths, which sysfs writes without blanks
+    set -- $(readlink -f "$link/device" "$link/device/driver")
+    line="port net ${link##*/} $1 ${2##*/}"
+    for file in address mtu operstate speed device/numa_node type; do
+        first "$link/$file"
+        line="$line $first"
+    done
+    echo "$line"
 done
 for link in /sys/class/net/*/lower_*; do
     [ -e "$link" ] || continue
@@ -43,7 +47,8 @@ for link in /sys/class/net/*/device/physfn/net/*; do
 done
 for link in /sys/class/infiniband/*; do
     [ -e "$link" ] || continue
-    echo "rdma ${link##*/} $(value "$link/node_guid") $(readlink -f "$link/device" || echo -)"
+    first "$link/node_guid"
+    echo "rdma ${link##*/} $first $(readlink -f "$link/device" || echo -)"
 done
 true
 """,

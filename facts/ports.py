@@ -21,14 +21,21 @@ IPOIB_RULES = "/etc/udev/rules.d/90-railwright-ipoib.rules"
 STATUS = Section(
     name="port_status",
     script=r"""
-value() { v=$(cat "$port/$1" 2>/dev/null) && [ -n "$v" ] || v=unknown; printf %s "$v"; }
+told() {
+    first "$port/$2"
+    [ "$first" != - ] || first=unknown
+    printf '\t%s:\t %s\n' "$1" "$first"
+}
 for port in /sys/class/infiniband/*/ports/*; do
     [ -d "$port" ] || continue
     device=${port#/sys/class/infiniband/}
     echo "Infiniband device '${device%%/*}' port ${port##*/} status:"
-    printf '\tbase lid:\t %s\n\tsm lid:\t %s\n' "$(value lid)" "$(value sm_lid)"
-    printf '\tstate:\t %s\n\tphys state:\t %s\n' "$(value state)" "$(value phys_state)"
-    printf '\trate:\t %s\n\tlink_layer:\t %s\n' "$(value rate)" "$(value link_layer)"
+    told 'base lid' lid
+    told 'sm lid' sm_lid
+    told state state
+    told 'phys state' phys_state
+    told rate rate
+    told link_layer link_layer
 done
 true
 """,

@@ -53,12 +53,24 @@ files() {
     done
 }
 
+# first FILE: $first is its first line, - where there is none; by the shell itself, which is cheap.
+first() {
+    first=
+    { IFS= read -r first <"$1"; } 2>/dev/null || :
+    [ -n "$first" ] || first=-
+}
+
 # ports: the Ethernet interfaces of PCI functions, or of devices below them.
 ports() {
     for link in /sys/class/net/*; do
         [ -e "$link/device" ] || continue
-        [ "$(cat "$link/type")" = 1 ] || continue
-        case $(readlink -f "$link/device") in */pci*) echo "${link##*/}" ;; esac
+        first "$link/type"
+        [ "$first" = 1 ] || continue
+        case $(readlink -f "$link/device") in
+            # A device below a PCI function is no port where the function itself has one.
+            */pci*/virtio*) set -- "$link"/device/../net/*; [ -e "$1" ] || echo "${link##*/}" ;;
+            */pci*) echo "${link##*/}" ;;
+        esac
     done
 }
 

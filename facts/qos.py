@@ -70,7 +70,9 @@ for file in /sys/class/net/*/ecn/roce_*p/enable/* /sys/class/net/*/ecn/roce_np/c
     [ -e "$file" ] || continue
     # The traffic class has no line at all until one is set. Not by head, which seeks back: files
     # of debugfs refuse it.
-    if value=$(cat "$file" 2>&1); then told=value; else told=refused; fi
+    if { IFS= read -r value <"$file"; } 2>/dev/null; then told=value
+    elif value=$(cat "$file" 2>&1); then told=value
+    else told=refused; fi
     echo "$told $file ${value%%"$line"*}"
 done
 true

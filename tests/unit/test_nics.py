@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facts.nics import SECTIONS, Nics, parse_way_in, pci_of, read_nics
+from facts.probe import Focus, script
 from railwright.resolve.nics import find_rails, rails_in_image, renamed
 from railwright.schema import (
     Effect,
@@ -19,7 +20,7 @@ from railwright.schema import (
     RailsSpec,
     RoceFabric,
 )
-from railwright.snapshot import Section, Snapshot
+from railwright.snapshot import Section, Snapshot, parse_probe
 
 PCI = "/sys/devices/pci0000:17/0000:17:01.0/0000:1a:00.0"
 VIRTIO = "/sys/devices/pci0000:00/0000:00:05.0"
@@ -313,7 +314,8 @@ def test_a_representor_of_a_virtual_function_is_no_port(tmp_path: Path) -> None:
         (link / "device").mkdir(parents=True)
         (link / "phys_port_name").write_text(f"{port}\n")
     section = next(section for section in SECTIONS if section.name == "nic_ports")
-    script = section.script.replace("/sys/class/net", str(tmp_path / "net"))
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
-    told = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("port net ")]
+    probe = script((section,), Focus()).replace("/sys/class/net", str(tmp_path / "net"))
+    done = subprocess.run(["sh", "-c", probe], capture_output=True, text=True, check=True)
+    lines = parse_probe(done.stdout, host="n").text("nic_ports").splitlines()
+    told = [line.split()[2] for line in lines if line.startswith("port net ")]
     assert told == ["rail0"]
