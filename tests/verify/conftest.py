@@ -14,8 +14,13 @@ from tests.verify.cases import nodes
 @cache
 def _connect(name: str) -> Host:
     if name.startswith("@podman/"):
-        return testinfra.get_host(f"podman://{name.removeprefix('@podman/')}")
-    return testinfra.get_host(f"ssh://{name}", ssh_config=os.environ["RAILWRIGHT_SSH_CONFIG"])
+        host = testinfra.get_host(f"podman://{name.removeprefix('@podman/')}")
+    else:
+        config = os.environ["RAILWRIGHT_SSH_CONFIG"]
+        host = testinfra.get_host(f"ssh://{name}", ssh_config=config)
+    # Nothing here changes the host: what it has answered once is not asked again.
+    host.backend.run = cache(host.backend.run)
+    return host
 
 
 @pytest.fixture
