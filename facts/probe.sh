@@ -31,20 +31,30 @@ section() {
 # A path that is not there is passed over.
 meta() {
     [ -e "$1" ] || [ -L "$1" ] || return 0
+    stat=$(stat -L -c '%a %U %Y %s' -- "$1" 2>/dev/null) || stat='- - - -'
+    entry "$1" "$stat"
+}
+
+# entry PATH STAT: the lines of meta.
+entry() {
     if [ -L "$1" ]; then kind='link'
     elif [ -d "$1" ]; then kind='directory'
     elif [ -f "$1" ]; then kind='file'
     else kind='other'; fi
     [ -r "$1" ] || [ -L "$1" ] || kind='unreadable'
-    stat=$(stat -L -c '%a %U %Y %s' -- "$1" 2>/dev/null) || stat='- - - -'
-    printf '\n%s file %s %s %s\n' "$N" "$kind" "$stat" "$1"
+    printf '\n%s file %s %s %s\n' "$N" "$kind" "$2" "$1"
     [ "$kind" != link ] || printf '%s target %s\n' "$N" "$(readlink -f -- "$1")"
 }
 
-# files PATH...: records with content, up to 64 KiB each.
+# files PATH...: records with content, up to 64 KiB each. One stat tells of all that lead somewhere.
 files() {
     for path in "$@"; do
-        meta "$path"
+        shift
+        if [ -e "$path" ]; then set -- "$@" "$path"; else meta "$path"; fi
+    done
+    [ $# -gt 0 ] || return 0
+    stat -L -c '%a %U %Y %s %n' -- "$@" | while read -r mode owner mtime size path; do
+        entry "$path" "$mode $owner $mtime $size"
         if [ -f "$path" ] && [ -r "$path" ]; then
             printf '%s content\n' "$N"
             head -c 65536 -- "$path"
