@@ -25,10 +25,12 @@ _MASK = rf"s/^([ \t]*{_SECRET}[ \t]*[ :=]).*/\1/"
 SECTIONS = (
     Section(
         name="network_units",
+        for_rails=True,
         script=f"units {' '.join(UNITS)}",
     ),
     Section(
         name="network_start",
+        for_rails=True,
         script="""
 systemctl show --no-pager -p ExecMainStartTimestampMonotonic systemd-networkd.service
 echo "Uptime=$(cut -d ' ' -f 1 /proc/uptime)"
@@ -58,6 +60,7 @@ done
     # What udev knows of each port: the path and the driver that files match.
     Section(
         name="network_udev",
+        for_rails=True,
         script="""
 set --
 for link in /sys/class/net/*; do [ ! -e "$link/device" ] || set -- "$@" "$link"; done
@@ -68,18 +71,21 @@ echo "$found" | sed -n -E '/^(DEVPATH|INTERFACE|ID_PATH|ID_NET_DRIVER)=/p'
     ),
     Section(
         name="network_networkd",
+        for_rails=True,
         script="! systemctl -q is-active systemd-networkd.service || networkctl --json=short list",
     ),
     Section(
         name="network_nm",
+        for_rails=True,
         script="""
 ! systemctl -q is-active NetworkManager.service || nmcli -t -f DEVICE,STATE,CONNECTION device
 """,
     ),
-    Section(name="network_rules", script="ip -4 -N -j rule show"),
-    Section(name="network_routes", script="ip -4 -N -j route show table all"),
+    Section(name="network_rules", script="ip -4 -N -j rule show", for_rails=True),
+    Section(name="network_routes", script="ip -4 -N -j route show table all", for_rails=True),
     Section(
         name="network_arp",
+        for_rails=True,
         script="cd /proc/sys/net/ipv4/conf && grep -H . */arp_ignore */arp_announce",
     ),
 )

@@ -61,10 +61,12 @@ true
 )
 LEDGER = Section(
     name="nic_firmware_ledger",
+    for_rails=True,
     script=f"files {FIRMWARE_PATH}",
 )
 STORAGE = Section(
     name="nic_firmware_storage",
+    for_rails=True,
     script='echo "var=$(stat -f -c %T /var/lib/railwright 2>/dev/null || stat -f -c %T /var/lib)"',
 )
 SECTIONS = (CONFIG, LEDGER, STORAGE)

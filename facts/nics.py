@@ -19,6 +19,7 @@ from railwright.snapshot import Snapshot
 SECTIONS = (
     Section(
         name="nic_ports",
+        for_rails=True,
         script=r"""
 for link in /sys/class/net/*; do
     [ -e "$link/device" ] || continue
@@ -55,12 +56,14 @@ true
     ),
     Section(
         name="nic_rdma",
+        for_rails=True,
         # A node without RDMA modules answers with nothing or with an error of its netlink.
         script="[ ! -d /sys/class/infiniband ] || rdma -j link show",
     ),
-    Section(name="nic_addresses", script="ip -j -d addr show"),
+    Section(name="nic_addresses", script="ip -j -d addr show", for_rails=True),
     Section(
         name="way_in",
+        for_rails=True,
         script=r"""
 pid=$$
 found=

@@ -91,6 +91,7 @@ true
 SECTIONS = (
     Section(
         name="pcie_devices",
+        for_rails=True,
         script=f"PCI={_DEVICES}\n{READER}{DEVICES_SCRIPT}",
         deadline_s=60,
     ),
@@ -98,7 +99,7 @@ SECTIONS = (
         name="pcie_files",
         script=f"files {SCRIPT_PATH} {UNIT.path} {PLAN_PATH} {RULE_PATH}\nmeta {UNIT.link}",
     ),
-    Section(name="pcie_unit", script=f"units {UNIT.name}"),
+    Section(name="pcie_unit", script=f"units {UNIT.name}", for_rails=True),
 )
 
 _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]"

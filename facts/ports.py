@@ -20,6 +20,7 @@ IPOIB_RULES = "/etc/udev/rules.d/90-railwright-ipoib.rules"
 # The form of ibstatus, which itself is a script over these files.
 STATUS = Section(
     name="port_status",
+    for_rails=True,
     script=r"""
 told() {
     first "$port/$2"
@@ -43,19 +44,29 @@ true
 # An entry that is not set reads as zeros, or its type and its interface not at all.
 TABLES = Section(
     name="port_tables",
+    for_rails=True,
     script=r"""
 cd /sys/class/infiniband 2>/dev/null || return 0
 for device in *; do
     [ -e "$device" ] || continue
     echo "$device/device:$(readlink -f "$device/device")"
-    grep -sH '' "$device"/sys_image_guid "$device"/ports/*/pkeys/* "$device"/ports/*/gids/* \
-        "$device"/ports/*/gid_attrs/types/* "$device"/ports/*/gid_attrs/ndevs/*
-done | grep -vE 'pkeys/[0-9]+:0x0000$|gids/[0-9]+:(0000:){7}0000$'
+    grep -sH '' "$device"/sys_image_guid
+    grep -sHv '^0x0000$' "$device"/ports/*/pkeys/*
+    # A table has up to 1024 places; only those that are taken are looked at further.
+    grep -sHvE '^(0000:){7}0000$' "$device"/ports/*/gids/* | while IFS=: read -r file gid; do
+        echo "$file:$gid"
+        for attribute in types ndevs; do
+            first "${file%/gids/*}/gid_attrs/$attribute/${file##*/}"
+            [ "$first" = - ] || echo "${file%/gids/*}/gid_attrs/$attribute/${file##*/}:$first"
+        done
+    done
+done
 true
 """,
 )
 MTU = Section(
     name="port_mtu",
+    for_rails=True,
     script="""
 [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ] || return 0
 command -v ibv_devinfo >/dev/null || return 127
@@ -65,6 +76,7 @@ ibv_devinfo 2>&1
 IPOIB_FILES = Section(name="ipoib_files", script=f"files {IPOIB_RULES}")
 IPOIB = Section(
     name="ipoib",
+    for_rails=True,
     script=r"""
 for file in /sys/class/net/*/mode; do
     [ -e "$file" ] || continue

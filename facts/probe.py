@@ -34,6 +34,8 @@ class Section(Model):
     script: str
     deadline_s: int = 20
     cap_bytes: int = 1 << 20
+    for_rails: bool = False
+    """Taken only of nodes that have rails, or files of ours for them; empty elsewhere."""
 
 
 class Focus(Model):
@@ -45,6 +47,8 @@ class Focus(Model):
     """Packages whose versions are read, as ``name`` or ``name=version``."""
     services: tuple[str, ...] = ()
     """Units whose limits are read."""
+    rails: bool = False
+    """Whether the node is asked to have rails."""
     firmware: tuple[str, ...] = ()
     """The tool, and the firmware keys that NICs are asked for."""
 
@@ -60,6 +64,7 @@ class Focus(Model):
             modules=tuple(sorted(modules)),
             packages=tuple(sorted(packages)),
             services=tuple(sorted(node.limits.services)),
+            rails=bool(node.rails.nics),
             firmware=_firmware(node),
         )
 
@@ -96,11 +101,13 @@ def script(sections: Iterable[Section], focus: Focus) -> str:
         f"RW_MODULES={shlex.quote(' '.join(focus.modules))}",
         f"RW_PACKAGES={shlex.quote(' '.join(focus.packages))}",
         f"RW_SERVICES={shlex.quote(' '.join(focus.services))}",
+        f"RW_RAILS={'yes' if focus.rails else ''}",
         f"RW_FIRMWARE={shlex.quote(' '.join(focus.firmware))}",
     ]
     calls = [f'printf "railwright-probe %s %s\\n" {FORMAT} "$N"']
     for section in (IDENTITY, REBOOT_LEDGER, *sections):
-        parts.append(f"s_{section.name}() {{\n{section.script.strip()}\n}}")
+        guard = "rails || return 0\n" if section.for_rails else ""
+        parts.append(f"s_{section.name}() {{\n{guard}{section.script.strip()}\n}}")
         calls.append(f"section {section.name} {section.deadline_s} {section.cap_bytes}")
     calls.append('printf "\\n%s done\\n" "$N"')
     body = "\n".join(calls)

@@ -70,6 +70,15 @@ first() {
     [ -n "$first" ] || first=-
 }
 
+# rails: whether the node has rails, or files that we have written for them.
+rails() {
+    [ -z "$RW_RAILS" ] || return 0
+    set -- /etc/railwright/qos/* /etc/railwright/pcie/* /etc/*/*railwright-rail* \
+        /etc/*/*/*railwright-rail*
+    for path in "$@"; do [ ! -e "$path" ] || return 0; done
+    return 1
+}
+
 # ports: the Ethernet interfaces of PCI functions, or of devices below them.
 ports() {
     for link in /sys/class/net/*; do

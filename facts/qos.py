@@ -38,6 +38,7 @@ def rdma_cm_path(device: str, attribute: str, port: int = 1) -> str:
 
 PORTS = Section(
     name="qos_ports",
+    for_rails=True,
     deadline_s=30,
     script=r"""
 for port in $(ports); do
@@ -56,6 +57,7 @@ true
 )
 KERNEL = Section(
     name="qos_kernel",
+    for_rails=True,
     # In configfs and debugfs nothing is made, and nothing is mounted.
     script=r"""
 line='
@@ -90,6 +92,7 @@ meta {WATCH.link}
     ),
     Section(
         name="qos_units",
+        for_rails=True,
         script=f"""
 set -- {WATCH.name} {LLDPAD}
 for file in {DATA_DIR}/*.conf; do
@@ -102,6 +105,7 @@ units "$@"
     ),
     Section(
         name="qos_lldpad",
+        for_rails=True,
         script=r"""
 systemctl is-active --quiet lldpad.service || return 0
 for port in $(ports); do

@@ -11,21 +11,13 @@ from railwright.schema import (
     KernelSpec,
     LimitsSpec,
     ModulesSpec,
-    PcieSpec,
-    Rail,
-    RailsSpec,
     SysctlSpec,
     TimeSource,
     TimeSpec,
 )
 
 # Jobs of these nodes are stand-ins and may be restarted; a reboot is asked for by hand.
-effects = EffectsSpec(allow={Effect.LIVE, Effect.NEW_PROCESSES, Effect.SERVICE, Effect.LINK})
-# The slots of tests/lab/qemu.py: a PCIe switch with four on each NUMA node. There are no GPUs.
-_SLOTS = ("13", "14", "15", "16", "83", "84", "85", "86")
-rails = RailsSpec(nics={rail: Rail(pci=f"0000:{bus}:00.0") for rail, bus in enumerate(_SLOTS)})
-# The virtual machine's bridges are its own.
-pcie = PcieSpec(acs_in_vm=True)
+effects = EffectsSpec(allow={Effect.LIVE, Effect.NEW_PROCESSES, Effect.SERVICE})
 sysctl = SysctlSpec(
     values={
         "kernel.panic": 10,

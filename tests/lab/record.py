@@ -10,10 +10,12 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from .demo import INVENTORY, ROOT, DemoError, run
+from .demo import ROOT, DemoError, run
 from .lab import Lab
 from .layout import DISTROS
 
+# An inventory with rails has the probe read all that there is to read.
+RAILS = "tests/lab/inventories/rails.py"
 SNAPSHOTS = ROOT / "tests" / "snapshots"
 
 
@@ -85,23 +87,6 @@ SCENES = (
         f"mv /root/system.conf {_SYSTEMD} && systemctl daemon-reexec && "
         "systemctl restart railwright-lab-job",
     ),
-    Scene(
-        "pfc_elsewhere",
-        # The watch would put it right, as the change drops the link.
-        "systemctl stop railwright-qos-watch && "
-        "dcb pfc set dev rail3 prio-pfc all:off 4:on && sleep 1",
-        "systemctl start railwright-qos@0000:16:00.0 railwright-qos-watch",
-    ),
-    Scene(
-        "pause_on",
-        "ethtool -A rail1 autoneg off rx on tx on",
-        "ethtool -A rail1 autoneg off rx off tx off",
-    ),
-    Scene(
-        "rail_address_gone",
-        "ip address del 10.64.32.2/20 dev rail2",
-        "networkctl reconfigure rail2 && sleep 3",
-    ),
     Scene("clock_stopped", "systemctl stop chrony", "systemctl start chrony"),
     Scene(
         "sysctl_missing",
@@ -114,7 +99,7 @@ SCENES = (
 def record(lab: Lab, node: str, name: str) -> None:
     """Save a snapshot of ``node`` as it is now. Raises DemoError where it cannot be read."""
     done = run(
-        ("railwright", "snapshot", INVENTORY, "--limit", node, "--out", str(SNAPSHOTS / name)),
+        ("railwright", "snapshot", RAILS, "--limit", node, "--out", str(SNAPSHOTS / name)),
         lab.layout.distro,
     )
     if done.returncode != 0:

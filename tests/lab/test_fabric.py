@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from .commands import Commands
 from .lab import Lab
 from .layout import RAILS, Distro
 
+INVENTORY = "tests/lab/inventories/rails.py"
 NODES = ("gpu001", "gpu002")
 ROCE, CNP = 3, 6
 SETTLE_S = 120
@@ -54,11 +56,32 @@ def statistics(lab: Lab, node: str) -> list[dict[str, int]]:
 
 
 @pytest.fixture(scope="module")
-def rails(lab: Lab) -> Iterator[Lab]:
-    """The converged nodes; the simulated NICs are as they were at the end."""
+def commands(distro: Distro) -> Commands:
+    return Commands(distro, INVENTORY)
+
+
+@pytest.fixture(scope="module")
+def first_run(lab: Lab, commands: Commands) -> Counter[str]:
+    return demo.changes(commands.converge())
+
+
+@pytest.fixture(scope="module")
+def rails(lab: Lab, first_run: Counter[str]) -> Iterator[Lab]:
+    """The nodes with their rails; the simulated NICs are as they were at the end."""
     yield lab
     for node in NODES:
         sh(lab, node, f"systemctl start railwright-qos-watch; {RELOAD.format('')}")
+
+
+def test_one_run_brings_eight_rails_and_a_second_changes_nothing(
+    rails: Lab, first_run: Counter[str], commands: Commands
+) -> None:
+    assert set(first_run) == set(NODES)
+    # Name, address, rule, routes and MTU, and all of QoS, of each rail.
+    assert min(first_run.values()) > 12 * RAILS
+    assert demo.changes(commands.converge()).total() == 0
+    report = commands.drift(*FABRIC)
+    assert report["exit_code"] == 0, demo.drifting(report)
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -116,7 +139,7 @@ def fabric_test(distro: Distro) -> tuple[int, dict[str, Any]]:
     """``railwright fabric test`` on rail 3; the emulated link reaches no share of 400 Gb/s."""
     done = demo.run(
         (
-            *("railwright", "fabric", "test", demo.INVENTORY, "--rail", "3", "--yes"),
+            *("railwright", "fabric", "test", INVENTORY, "--rail", "3", "--yes"),
             *("--seconds", "4", "--min-percent", "0", "--format", "json"),
         ),
         distro,
@@ -199,6 +222,11 @@ def test_the_vendors_driver_is_served_by_both_backends(
     assert forced.strip() == "Global tclass=106"
     assert sh(rails, "gpu002", "cat /sys/class/net/rail3/ecn/roce_rp/enable/3").strip() == "1"
     commands.converge()
+
+
+def test_after_a_reboot_the_rails_are_as_they_were(rails: Lab, commands: Commands) -> None:
+    rails.reboot("gpu001")
+    wait_until_right(commands, "--limit", "gpu001")
 
 
 def test_plan_of_the_nodes_is_empty_again(rails: Lab, commands: Commands, tmp_path: Path) -> None:
