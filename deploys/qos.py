@@ -66,6 +66,8 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
 
 def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator[Action]:
     """Files first, then the units, then lldpad is told, and last the ports are put right."""
+    if not settings:
+        return
     plan = plan_of(node, snapshot)
     by_key = {setting.key: setting for setting in settings}
     yield from unit_actions(WATCH, plan.owned, by_key)

@@ -11,7 +11,9 @@ import pytest
 from deploys.components import COMPONENTS
 from railwright.component import UNREAD, sections_of, settings_of, unread
 from railwright.converge import unmet
+from railwright.schema import FirmwareSpec
 from railwright.settings import Change
+from railwright.site import load_inventory
 from railwright.snapshot import Section, Snapshot
 from tests.unit.test_recorded import ROOT, fleet, node, snapshot
 
@@ -37,15 +39,15 @@ def test_no_section_can_break_a_run(kind: str, section: str, node: object) -> No
 
 def test_an_unread_component_is_one_setting() -> None:
     empty = Snapshot(host="gpu001", marker="m", sections={})
+    railed = load_inventory(ROOT / "tests" / "lab" / "inventories" / "rails.py").nodes["gpu001"]
+    asked = railed.model_copy(update={"firmware": FirmwareSpec(keys={"ATS_ENABLED": 0})})
     for component in COMPONENTS:
-        (found,) = settings_of(component, _lab_node(), empty)
+        (found,) = settings_of(component, asked, empty)
         assert found.key == UNREAD
         assert found.persisted.detail
 
 
 def _lab_node() -> object:
-    from railwright.site import load_inventory
-
     return load_inventory(ROOT / "inventories" / "lab.py").nodes["gpu001"]
 
 

@@ -159,7 +159,10 @@ def test_a_section_that_ran_out_of_time_is_no_answer() -> None:
 def test_the_sections_run_on_this_machine() -> None:
     sections = (*SECTIONS, section("one"), section("two"))
     done = subprocess.run(
-        ["sh", "-c", script(sections, Focus())], capture_output=True, text=True, check=True
+        ["sh", "-c", script(sections, Focus(rails=True))],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = parse_probe(done.stdout, host="here")
     one, two = read_counters(found, "one"), read_counters(found, "two")

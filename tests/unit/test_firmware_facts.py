@@ -155,7 +155,10 @@ def test_a_file_system_in_memory_remembers_nothing(kind: str, expected: bool) ->
 
 def test_the_file_system_of_this_machine_is_told() -> None:
     ran = subprocess.run(
-        ["sh", "-c", script([STORAGE], Focus())], capture_output=True, text=True, check=True
+        ["sh", "-c", script([STORAGE], Focus(rails=True))],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert parse_probe(ran.stdout, "n1").facts(STORAGE.name)["var"]
 

@@ -314,7 +314,7 @@ def test_a_representor_of_a_virtual_function_is_no_port(tmp_path: Path) -> None:
         (link / "device").mkdir(parents=True)
         (link / "phys_port_name").write_text(f"{port}\n")
     section = next(section for section in SECTIONS if section.name == "nic_ports")
-    probe = script((section,), Focus()).replace("/sys/class/net", str(tmp_path / "net"))
+    probe = script((section,), Focus(rails=True)).replace("/sys/class/net", str(tmp_path / "net"))
     done = subprocess.run(["sh", "-c", probe], capture_output=True, text=True, check=True)
     lines = parse_probe(done.stdout, host="n").text("nic_ports").splitlines()
     told = [line.split()[2] for line in lines if line.startswith("port net ")]

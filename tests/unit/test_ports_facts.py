@@ -62,7 +62,7 @@ def probe(root: Path, files: dict[str, str], *sections: Section) -> Snapshot:
         for section in sections
     ]
     ran = subprocess.run(
-        ["sh", "-c", script(moved, Focus())], capture_output=True, text=True, check=True
+        ["sh", "-c", script(moved, Focus(rails=True))], capture_output=True, text=True, check=True
     )
     return parse_probe(ran.stdout, "n1")
 
