@@ -126,7 +126,7 @@ class Probe(FactBase[Snapshot | None]):
         return None
 
     def command(self, focus: Focus | None = None, sections: tuple[Section, ...] = ()) -> str:
-        return script(sections or self.sections, focus or Focus())
+        return script(sections or self.sections, focus or Focus(rails=True))
 
     def process(self, output: Iterable[str]) -> Snapshot:
         try:
@@ -148,7 +148,8 @@ class SnapshotFact(FactBase[Model | None]):
         return None
 
     def command(self) -> str:
-        return script(self.sections, Focus())
+        # Whoever asks for it asks about this host, whatever its inventory says of rails.
+        return script(self.sections, Focus(rails=True))
 
     def read(self, snapshot: Snapshot) -> Model:
         """What the snapshot says. Raises ValueError where it cannot be read."""

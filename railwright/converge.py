@@ -44,10 +44,20 @@ class Run:
     seen: Snapshot
     stale: bool = False
     failures: list[str] = field(default_factory=list)
+    _judged: dict[str, list[Setting]] = field(default_factory=dict)
+    _judged_of: Snapshot | None = None
 
     @property
     def allowed(self) -> frozenset[Effect]:
         return self.node.effects.allow
+
+    def settings(self, component: Component) -> list[Setting]:
+        """The settings of ``component`` as the host was last seen, judged once for each look."""
+        if self._judged_of is not self.seen:
+            self._judged_of, self._judged = self.seen, {}
+        if component.name not in self._judged:
+            self._judged[component.name] = settings_of(component, self.node, self.seen)
+        return self._judged[component.name]
 
     def look(self) -> Snapshot:
         """The host as it is now: what was last seen, or another probe where it was changed since.
@@ -65,7 +75,7 @@ class Run:
         return [
             setting
             for component in self.components
-            for setting in settings_of(component, self.node, self.seen)
+            for setting in self.settings(component)
             if verdict(setting, self.allowed) is Verdict.PENDING
         ]
 
@@ -97,7 +107,7 @@ def start(host: Host, components: Sequence[Component]) -> Run | None:
     for line in unreadable(run):
         logger.error(f"{host.print_prefix}{line}")
     for component in components:
-        for setting in settings_of(component, node, seen):
+        for setting in run.settings(component):
             for change in changes(setting, run.allowed):
                 logger.info(f"{host.print_prefix}{change}")
     return run
@@ -105,7 +115,7 @@ def start(host: Host, components: Sequence[Component]) -> Run | None:
 
 def apply(run: Run, component: Component) -> Generator[StringCommand, None, None]:
     """The body of a component's operation: one command for all that is not right."""
-    settings = settings_of(component, run.node, run.seen)
+    settings = run.settings(component)
     if unread(settings):
         # Nothing is done where it is not known what is there; settle() fails the host.
         run.host.noop(f"{component.name} could not be read")
@@ -124,7 +134,7 @@ def announced(run: Run) -> list[tuple[Component, Setting, list[Change]]]:
     return [
         (component, setting, changes(setting, run.allowed))
         for component in run.components
-        for setting in settings_of(component, run.node, run.seen)
+        for setting in run.settings(component)
     ]
 
 
@@ -135,7 +145,7 @@ def unreadable(run: Run) -> list[str]:
     """
     lines = []
     for component in run.components:
-        for setting in settings_of(component, run.node, run.seen):
+        for setting in run.settings(component):
             if verdict(setting, run.allowed) is not Verdict.UNREADABLE:
                 continue
             states = {state.detail for state in (setting.persisted, setting.running)}
@@ -162,7 +172,8 @@ def prove(run: Run, component: Component, key: str, expected: list[Change]) -> F
 
     def check(state: Pyinfra, host: Host) -> bool:  # noqa: ARG001 pyinfra asks for both
         try:
-            settings = settings_of(component, run.node, run.look())
+            run.look()
+            settings = run.settings(component)
         except PyinfraError as error:
             run.failures.append(str(error))
             return False

@@ -65,7 +65,7 @@ def _planned(node: Node, rail: int, nic: Rail) -> PlannedRail:
     rails, plan = node.rails, node.rails.plan
     address, subnet = nic.address, nic.address.network if nic.address else None
     if address is None and plan.prefix is not None:
-        subnet = _subnet(plan, rail)
+        subnet = _subnet(plan, plan.prefix, rail)
         address = _address(node, plan, subnet, rail)
     return PlannedRail(
         rail=rail,
@@ -80,13 +80,11 @@ def _planned(node: Node, rail: int, nic: Rail) -> PlannedRail:
     )
 
 
-def _subnet(plan: RailPlan, rail: int) -> IPv4Network:
-    prefix = plan.prefix
-    assert prefix is not None
-    if plan.layout == "shared_subnet":
+def _subnet(plan: RailPlan, prefix: IPv4Network, rail: int) -> IPv4Network:
+    # Without a length of its own (refused in a node) the rail has the whole prefix.
+    if plan.layout == "shared_subnet" or plan.rail_prefix_length is None:
         return prefix
     length = plan.rail_prefix_length
-    assert length is not None
     start = int(prefix.network_address) + rail * 2 ** (32 - length)
     return IPv4Network((start, length))
 

@@ -77,9 +77,11 @@ def _name(setting: Setting) -> str:
 
 
 def _waits(setting: Setting) -> bool:
-    return setting.effect is Effect.REBOOT and setting.running.standing in (
-        Standing.WRONG,
-        Standing.ABSENT,
+    # Where another decider wins, that is what is to be told: no reboot is made for it either.
+    return (
+        setting.effect is Effect.REBOOT
+        and setting.running.standing in (Standing.WRONG, Standing.ABSENT)
+        and setting.persisted.standing is not Standing.OVERRIDDEN
     )
 
 

@@ -88,7 +88,7 @@ class Commands:
         )
 
     def differences(self, before: Path, after: Path) -> Changes:
-        """How the values of all settings that a run acts on differ, as changes."""
+        """How the values of all settings differ between two snapshots, as changes."""
         old, new = self._values(before), self._values(after)
         return frozenset(
             (host, str(Change(component=component, key=key, state=state, before=was, after=is_)))
@@ -103,8 +103,6 @@ class Commands:
             (report.host, found.setting.component, found.setting.key, state): value
             for report in judge(nodes, readings, COMPONENTS)
             for found in report.findings
-            # What is only looked at follows from what is done, and is announced by nobody.
-            if found.setting.acts
             for state, value in (
                 ("persisted", found.setting.persisted.value),
                 ("running", found.setting.running.value),

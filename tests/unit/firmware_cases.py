@@ -1,6 +1,7 @@
 """NICs with firmware keys, and what the firmware component decides and does about them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from deploys.firmware import actions, settings
 from railwright.actions import Action, InstallFile, RunScript
@@ -42,7 +43,7 @@ def nic(
     var: str = "ext2/ext3",
     ledger: str | None = None,
     rails: int = 1,
-    **more: object,
+    **more: Any,
 ) -> Snapshot:
     content = ledger or (FirmwareLedger(notes=dict(notes)).text if notes else None)
     sections = {
@@ -51,13 +52,13 @@ def nic(
     }
     if content is not None:
         sections["nic_firmware_ledger"] = files({FIRMWARE_PATH: content})
-    return host(rails=rails, sections=sections, **more)  # type: ignore[arg-type]
+    return host(rails=rails, sections=sections, **more)
 
 
 def asking(
-    keys: Mapping[str, int | str], allow: frozenset[Effect] = LIVE, rails: int = 1, **more: object
+    keys: Mapping[str, int | str], allow: frozenset[Effect] = LIVE, rails: int = 1, **more: Any
 ) -> Node:
-    return node(firmware=keys, allow=allow, rails=rails, **more)  # type: ignore[arg-type]
+    return node(firmware=keys, allow=allow, rails=rails, **more)
 
 
 def found(asked: Node, seen: Snapshot) -> dict[str, Setting]:

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from facts.pcie import DEVICES_SCRIPT, READER
 
@@ -50,7 +51,7 @@ _KINDS = {
 Devices = dict[str, Device]
 
 
-def device(kind: str, above: Iterable[str], address: str, numa: int = 0, **more: object) -> Device:
+def device(kind: str, above: Iterable[str], address: str, numa: int = 0, **more: Any) -> Device:
     ids, pci_class, driver = _KINDS[kind]
     made = Device(
         above=tuple(above),
@@ -61,7 +62,7 @@ def device(kind: str, above: Iterable[str], address: str, numa: int = 0, **more:
         numa=numa,
         driver=driver,
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return replace(made, **more)
 
 
 def switch(base: int, numa: int, acs: int = 0) -> list[Device]:
@@ -100,8 +101,8 @@ def hgx(acs: int = 0) -> Devices:
     return {one.address: one for one in found}
 
 
-def changed(devices: Devices, address: str, **more: object) -> Devices:
-    return {**devices, address: replace(devices[address], **more)}  # type: ignore[arg-type]
+def changed(devices: Devices, address: str, **more: Any) -> Devices:
+    return {**devices, address: replace(devices[address], **more)}
 
 
 def section_text(

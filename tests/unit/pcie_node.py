@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from deploys.pcie import COMPONENT, actions, settings
 from facts.pcie import UNIT
@@ -27,7 +28,7 @@ RIGHT = hgx(acs=1)
 """Ports that validate the source and redirect nothing."""
 
 
-def node(spec: PcieSpec = ALL, **more: object) -> Node:
+def node(spec: PcieSpec = ALL, **more: Any) -> Node:
     rails: dict[str, object] = {
         "nics": {n: Rail(pci=address, gpu=n) for n, address in enumerate(NICS)},
         "gpus": 8,
@@ -48,7 +49,7 @@ def host(
     state: str = "inactive",
     ssh: str = "eth0",
     container: bool = False,
-    **more: object,
+    **more: Any,
 ) -> Snapshot:
     """``ssh`` is the interface that ssh came in by; NICs of rails are called rail0 and on."""
     names = {address: f"rail{n}" for n, address in enumerate(NICS)} | {MANAGEMENT: "eth0"}
@@ -64,7 +65,7 @@ def host(
     unit = f"Id={UNIT.name}\nLoadState=loaded\nActiveState={state}\nUnitFileState=enabled\n"
     texts = {
         "identity": "kernel=6.1.0\n" + ("container=podman\n" if container else ""),
-        "pcie_devices": section_text(devices, **more),  # type: ignore[arg-type]
+        "pcie_devices": section_text(devices, **more),
         "pcie_files": there,
         "pcie_unit": unit,
         "nic_ports": ports,
@@ -92,11 +93,11 @@ def commands(node: Node, snapshot: Snapshot) -> list[tuple[str, ...]]:
     return [a.command for a in done(node, snapshot) if isinstance(a, Run)]
 
 
-def converged(node: Node, devices: Devices = RIGHT, **more: object) -> Snapshot:
+def converged(node: Node, devices: Devices = RIGHT, **more: Any) -> Snapshot:
     """The host after a run, with the files as the run installs them."""
     values: dict[str, object] = {
         "files": installed(node, host(devices)),
         "enabled": True,
         "state": "active",
     }
-    return host(devices, **{**values, **more})  # type: ignore[arg-type]
+    return host(devices, **{**values, **more})

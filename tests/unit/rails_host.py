@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from deploys.rails import actions, settings
 from railwright.actions import Action, InstallFile, RunScript
@@ -34,7 +35,7 @@ def node(
     allow: frozenset[Effect] = LINK,
     name: str | None = "rail{rail}",
     rails: tuple[int, ...] = (0, 1),
-    **more: object,
+    **more: Any,
 ) -> Node:
     plan = {"prefix": "10.64.0.0/12", "rail_prefix_length": 20}
     return Node(
@@ -196,18 +197,18 @@ def told(node: Node, seen: Snapshot) -> list[str]:
     return [word for a in done(node, seen) if isinstance(a, RunScript) for word in a.arguments]
 
 
-def converged(node: Node, **more: object) -> Snapshot:
+def converged(node: Node, **more: Any) -> Snapshot:
     """The host after a run on a bare one, managed as that one was."""
     how = {k: v for k, v in more.items() if k in ("managers", "netplan", "container")}
-    kept: Mapping[str, str] = more.pop("files", None) or {}  # type: ignore[assignment]
-    files = {**installed(node, host(files=kept, **how)), **kept}  # type: ignore[arg-type]
+    kept: Mapping[str, str] = more.pop("files", None) or {}
+    files = {**installed(node, host(files=kept, **how)), **kept}
     values: dict[str, object] = {
         "ports": (set_up(0), set_up(1)),
         "files": files,
         "rules": RULES,
         "routes": ROUTES,
     }
-    return host(**{**values, **more})  # type: ignore[arg-type]
+    return host(**{**values, **more})
 
 
 INTERFACES = {"/etc/network/interfaces": "auto lo\nsource /etc/network/interfaces.d/*\n"}

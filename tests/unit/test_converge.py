@@ -11,7 +11,7 @@ import pytest
 from deploys.components import COMPONENTS
 from railwright.component import UNREAD, sections_of, settings_of, unread
 from railwright.converge import unmet
-from railwright.schema import FirmwareSpec
+from railwright.schema import FirmwareSpec, Node
 from railwright.settings import Change
 from railwright.site import load_inventory
 from railwright.snapshot import Section, Snapshot
@@ -28,13 +28,13 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 @pytest.mark.parametrize("section", [section.name for section in sections_of(COMPONENTS)])
-def test_no_section_can_break_a_run(kind: str, section: str, node: object) -> None:
+def test_no_section_can_break_a_run(kind: str, section: str, node: Node) -> None:
     good = snapshot("converged")
     seen = good.model_copy(update={"sections": {**good.sections, section: BAD[kind]}})
     for component in COMPONENTS:
-        settings = settings_of(component, node, seen)  # type: ignore[arg-type]
+        settings = settings_of(component, node, seen)
         if not unread(settings):
-            list(component.actions(node, seen, settings))  # type: ignore[arg-type]
+            list(component.actions(node, seen, settings))
 
 
 def test_an_unread_component_is_one_setting() -> None:
@@ -47,7 +47,7 @@ def test_an_unread_component_is_one_setting() -> None:
         assert found.persisted.detail
 
 
-def _lab_node() -> object:
+def _lab_node() -> Node:
     return load_inventory(ROOT / "inventories" / "lab.py").nodes["gpu001"]
 
 
@@ -90,7 +90,7 @@ def test_a_package_manager_that_cannot_be_asked_is_not_one_that_is_not_there(rc:
     failed = Section(stdout="", stderr="sh: cannot fork", rc=rc)
     seen = good.model_copy(update={"sections": {**good.sections, "packages": failed}})
     (holds,) = (component for component in COMPONENTS if component.name == "holds")
-    settings = settings_of(holds, _lab_node(), seen)  # type: ignore[arg-type]
+    settings = settings_of(holds, _lab_node(), seen)
     assert unread(settings)
 
 

@@ -1,6 +1,7 @@
 """What the huge pages component decides and does."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -87,7 +88,7 @@ def installed(node: Node, snapshot: Snapshot) -> dict[str, str]:
     return {a.path: a.content for a in done(node, snapshot) if isinstance(a, InstallFile)}
 
 
-def converged(node: Node, **more: object) -> Snapshot:
+def converged(node: Node, **more: Any) -> Snapshot:
     """The host after a run: our files as the run installs them, the unit enabled and active."""
     files = installed(node, host())
     pages = {
@@ -101,7 +102,7 @@ def converged(node: Node, **more: object) -> Snapshot:
         "enabled": bool(files),
         "state": "active" if files else "inactive",
     }
-    return host(**{**values, **more})  # type: ignore[arg-type]
+    return host(**{**values, **more})
 
 
 def test_nothing_asked_for_and_nothing_of_ours_is_no_setting() -> None:

@@ -1,6 +1,7 @@
 """What the modules component decides and does."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -104,13 +105,13 @@ ASKED = node(
 )
 
 
-def converged(asked: Node = ASKED, **more: object) -> Snapshot:
+def converged(asked: Node = ASKED, **more: Any) -> Snapshot:
     values: dict[str, object] = {
         "files": ours(asked),
         "loaded": {"nf_conntrack": "0 -"},
         "values": {"nf_conntrack/hashsize": "65536", "nf_conntrack/acct": "Y"},
     }
-    return host(**{**values, **more})  # type: ignore[arg-type]
+    return host(**{**values, **more})
 
 
 def test_what_is_written() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts.nics import SECTIONS, Nics, parse_way_in, pci_of, read_nics
+from facts.nics import SECTIONS, NicFact, Nics, parse_way_in, pci_of, read_nics
 from facts.probe import Focus, script
 from railwright.resolve.nics import find_rails, rails_in_image, renamed
 from railwright.schema import (
@@ -319,3 +319,11 @@ def test_a_representor_of_a_virtual_function_is_no_port(tmp_path: Path) -> None:
     lines = parse_probe(done.stdout, host="n").text("nic_ports").splitlines()
     told = [line.split()[2] for line in lines if line.startswith("port net ")]
     assert told == ["rail0"]
+
+
+def test_the_fact_asks_a_host_whose_inventory_has_no_rails() -> None:
+    done = subprocess.run(
+        ["sh", "-c", NicFact().command()], capture_output=True, text=True, check=True
+    )
+    sections = parse_probe(done.stdout, host="here").sections
+    assert '"ifname"' in sections["nic_addresses"].stdout

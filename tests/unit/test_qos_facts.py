@@ -131,7 +131,7 @@ def test_a_dcb_that_names_nothing_is_an_answer() -> None:
 @pytest.mark.parametrize("shell", ["dash", "bash"])
 def test_the_sections_run_on_this_machine_and_are_read(shell: str) -> None:
     done = subprocess.run(
-        [shell, "-c", script(SECTIONS, Focus())], capture_output=True, timeout=120
+        [shell, "-c", script(SECTIONS, Focus(rails=True))], capture_output=True, timeout=120
     )
     assert done.stderr == b""
     snapshot = parse_probe(done.stdout.decode("ascii"), host="here")
@@ -146,7 +146,7 @@ def test_the_sections_run_on_this_machine_and_are_read(shell: str) -> None:
 
 
 def test_the_sections_are_clean_shell() -> None:
-    text = script(SECTIONS, Focus())
+    text = script(SECTIONS, Focus(rails=True))
     done = subprocess.run(
         ["shellcheck", "-s", "sh", "-e", "SC2034,SC2317", "-"],
         input=text,

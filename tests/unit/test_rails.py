@@ -1,5 +1,7 @@
 """What the rails component decides and does."""
 
+from typing import Any
+
 import pytest
 
 from deploys.rails import COMPONENT, settings
@@ -37,8 +39,8 @@ from tests.unit.rails_host import (
 every = pytest.mark.parametrize("how", MANAGED.values(), ids=MANAGED)
 
 
-def on(how: dict[str, object], **more: object) -> Snapshot:
-    return host(**{**how, **more})  # type: ignore[arg-type]
+def on(how: dict[str, Any], **more: Any) -> Snapshot:
+    return host(**{**how, **more})
 
 
 def test_no_rails_and_nothing_of_ours_is_no_setting() -> None:
@@ -47,7 +49,7 @@ def test_no_rails_and_nothing_of_ours_is_no_setting() -> None:
 
 
 @every
-def test_a_converged_node_is_ok_and_left_alone(how: dict[str, object]) -> None:
+def test_a_converged_node_is_ok_and_left_alone(how: dict[str, Any]) -> None:
     seen = converged(node(), **how)
     assert set(verdicts(node(), seen).values()) == {Verdict.OK}
     assert len(verdicts(node(), seen)) == 2 * 9
@@ -56,7 +58,7 @@ def test_a_converged_node_is_ok_and_left_alone(how: dict[str, object]) -> None:
 
 @every
 def test_what_is_announced_of_a_bare_node_is_what_the_run_makes_of_it(
-    how: dict[str, object],
+    how: dict[str, Any],
 ) -> None:
     before, after = found(node(), on(how)), found(node(), converged(node(), **how))
     assert before.keys() - after.keys() == set()
@@ -109,7 +111,7 @@ def test_each_manager_is_told_of_the_rails_alone(name: str) -> None:
 
 
 @every
-def test_no_manager_is_restarted_and_no_other_interface_named(how: dict[str, object]) -> None:
+def test_no_manager_is_restarted_and_no_other_interface_named(how: dict[str, Any]) -> None:
     words = " ".join(told(node(), on(how)))
     assert "eth0" not in words
     assert "0000:01:00.0" not in words

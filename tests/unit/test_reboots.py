@@ -108,3 +108,19 @@ def test_the_ledger_says_what_it_was_told() -> None:
     assert last is not None
     assert last.wanted == {f"kernel {one.key}": one.desired for one in waiting}
     assert last.boot_id == pending().facts("identity")["boot_id"]
+
+
+def test_what_another_file_overrides_since_is_told_as_that() -> None:
+    waiting = reboots_for(run(pending()))
+    keys = {setting.key for setting in waiting}
+    reset = snapshot("grub_reset")
+    seen = with_ledger(noted(waiting), boot_id="another-boot")
+    boot = reset.sections["kernel_boot"]
+    boot = boot.model_copy(update={"stdout": boot.stdout.replace(reset.marker, MARKER)})
+    seen = seen.model_copy(update={"sections": {**seen.sections, "kernel_boot": boot}})
+    (kernel,) = (component for component in COMPONENTS if component.name == "kernel")
+    node = rebootable()
+    told = [s for s in settings_of(kernel, node, seen) if s.key in keys]
+    assert len(told) == len(keys)
+    assert {verdict(setting, node.effects.allow) for setting in told} == {Verdict.OVERRIDDEN}
+    assert reboots_for(run(seen)) == []
