@@ -27,8 +27,12 @@ for link in /sys/class/net/*; do
     first "$link/phys_port_name"
     case $first in *vf* | *sf*) continue ;; esac
     # shellcheck disable=SC2046 # two paths, which sysfs writes without blanks
-    set -- $(readlink -f "$link/device" "$link/device/driver")
-    line="port net ${link##*/} $1 ${2##*/}"
+    # By cd, as that starts no process.
+    cd -P "$link/device" 2>/dev/null || continue
+    line="port net ${link##*/} $PWD"
+    driver=
+    ! cd -P driver 2>/dev/null || driver=${PWD##*/}
+    line="$line $driver"
     for file in address mtu operstate speed device/numa_node type; do
         first "$link/$file"
         line="$line $first"
@@ -49,7 +53,8 @@ done
 for link in /sys/class/infiniband/*; do
     [ -e "$link" ] || continue
     first "$link/node_guid"
-    echo "rdma ${link##*/} $first $(readlink -f "$link/device" || echo -)"
+    cd -P "$link/device" 2>/dev/null || cd -P "$link" || continue
+    echo "rdma ${link##*/} $first $PWD"
 done
 true
 """,

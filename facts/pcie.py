@@ -44,8 +44,8 @@ for device in "$PCI"/*; do
         pci_value "$device/$name"
         printf ' %s' "$value"
     done
-    driver=$(readlink "$device/driver")
-    driver=${driver##*/}
+    driver=-
+    ! cd -P "$device/driver" 2>/dev/null || driver=${PWD##*/}
     pci_link "$device"
     control=none
     # Only NICs are asked for more than sysfs tells.
@@ -59,7 +59,7 @@ for device in "$PCI"/*; do
             fi
         fi
     fi
-    echo " ${driver:--} $control"
+    echo " $driver $control"
     path=${path#*/}
     while [ "${path#*/}" != "$path" ]; do
         bridge=${path%%/*}

@@ -29,8 +29,9 @@ pci_kind() {
 # pci_path DIRECTORY: into $path what leads to the device from its host bridge (the last of them:
 # a volume management device has one of its own), as 0000:16/0000:16:01.0/0000:17:00.0
 pci_path() {
-    path=$(readlink -f "$1")
-    path=${path##*/pci}
+    # By cd, as that starts no process.
+    cd -P "$1" 2>/dev/null || return
+    path=${PWD##*/pci}
 }
 
 # pci_word ADDRESS OFFSET: 32 bits of config space into $word; od has the machine's byte order.
@@ -45,15 +46,14 @@ pci_word() {
 # Fails where config space cannot be read, or the device does not answer (all ones).
 pci_acs() {
     acs=0
-    pci_word "$1" 252 && pci_word "$1" 0 && [ "$word" -ne 4294967295 ] || return
     next=256
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
-        if ! pci_word "$1" "$next"; then
+        if ! pci_word "$1" "$next" || [ "$word" -eq 4294967295 ]; then
             # A conventional device has 256 bytes and no more.
-            [ "$next" -eq 256 ]
+            [ "$next" -eq 256 ] && pci_word "$1" 252 && pci_word "$1" 0 &&
+                [ "$word" -ne 4294967295 ]
             return
         fi
-        [ "$word" -ne 4294967295 ] || return 0
         if [ $((word & 65535)) -eq 13 ]; then
             acs=$next
             return 0
@@ -68,7 +68,7 @@ pci_acs() {
 # Fails where config space cannot be read.
 pci_express() {
     express=0
-    pci_word "$1" 252 && pci_word "$1" 52 && [ "$word" -ne 4294967295 ] || return
+    pci_word "$1" 52 && [ "$word" -ne 4294967295 ] || return
     next=$((word & 252))
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
         [ "$next" -ge 64 ] || return 0

@@ -80,8 +80,8 @@ failed=0
 refused='railwright: refused lines'
 fail() { failed=1; printf 'railwright: %s\\n' "$*" >&2; }
 install() {
-    mkdir -p "$(dirname "$1")" || { fail "cannot create the directory of $1"; return 1; }
-    new=$(mktemp "$(dirname "$1")/.railwright-XXXXXX") || { fail "cannot write $1"; return 1; }
+    [ -d "${1%/*}" ] || mkdir -p "${1%/*}" || { fail "cannot create ${1%/*}"; return 1; }
+    new=$(mktemp "${1%/*}/.railwright-XXXXXX") || { fail "cannot write $1"; return 1; }
     grep -avxF -e "$refused" >"$new" && chmod "$2" "$new" && chown root:root "$new"
 }
 place() {

@@ -183,7 +183,9 @@ def build(tree: Path, devices: Devices, assigned: Iterable[str] = ()) -> Path:
             (folder / "iommu_group").mkdir()
             (folder / "iommu_group/type").write_text(f"{one.iommu}\n")
         if one.driver:
-            (folder / "driver").symlink_to(tree / "bus/pci/drivers" / one.driver)
+            driver = tree / "bus/pci/drivers" / one.driver
+            driver.mkdir(parents=True, exist_ok=True)
+            (folder / "driver").symlink_to(driver)
         (bus / one.address).symlink_to(folder)
     for address in assigned:
         (guests / address).symlink_to(tree / "devices" / devices[address].path)
