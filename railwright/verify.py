@@ -20,6 +20,8 @@ from railwright.schema import Node
 
 CONNECT_S = 10
 PARALLEL = 32
+WORKERS = 16
+"""Nodes that are tested at a time: each takes a Python process, which mostly waits for its node."""
 
 _USER_CONFIG = "~/.ssh/config"
 
@@ -181,6 +183,8 @@ def _pytest(
         json.dumps([node.model_dump(mode="json") for node in nodes]), encoding="utf-8"
     )
     command = [sys.executable, "-m", "pytest", *tests, "-q", "-p", "no:cacheprovider"]
+    if len(nodes) > 1:
+        command += ["-n", str(min(len(nodes), WORKERS))]
     environment = os.environ | {
         "RAILWRIGHT_NODES": str(listing),
         "RAILWRIGHT_SSH_CONFIG": str(config),

@@ -22,6 +22,13 @@ def nodes() -> dict[str, Node]:
     return {node.name: node for node in found}
 
 
+def node_of(test: str) -> str:
+    """The node that a test (``FILE::NAME[NODE-CASE]``) is of; names and cases may have dashes."""
+    named = test.partition("[")[2]
+    ends = (end for end, character in enumerate(named) if character == "-")
+    return next(named[:end] for end in ends if named[:end] in nodes())
+
+
 def for_each(select: Callable[[Node], Iterable[tuple[Any, ...]]]) -> Callable[[Test], Test]:
     """Run a test for each tuple that ``select`` finds in each node.
 
@@ -31,7 +38,8 @@ def for_each(select: Callable[[Node], Iterable[tuple[Any, ...]]]) -> Callable[[T
     params = [
         pytest.param(node.name, case, id=f"{node.name}-{case[0]}")
         for node in nodes().values()
-        for case in select(node)
+        # Processes that share the tests must agree on their order, and sets have none.
+        for case in sorted(select(node), key=lambda case: str(case[0]))
     ]
 
     def decorate(test: Test) -> Test:

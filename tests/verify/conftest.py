@@ -6,9 +6,21 @@ from functools import cache
 import pytest
 import testinfra
 from testinfra.host import Host
+from xdist.scheduler import LoadScopeScheduling
 
 from railwright.schema import Node
-from tests.verify.cases import nodes
+from tests.verify.cases import node_of, nodes
+
+
+class ByNode(LoadScopeScheduling):
+    """All tests of a node run in one process, over its one connection; nodes run side by side."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return node_of(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByNode:
+    return ByNode(config, log)
 
 
 @cache

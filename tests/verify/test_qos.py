@@ -122,15 +122,19 @@ def test_qos_bridging(host: Host, node: Node, case: tuple[str, int], owns_kernel
         return
     qos = _qos(node)
     interface = _interface(host, _pci(host, node.rails.nics[case[1]]))
-    assert "host" in _said(host, f"dcb dcbx show dev {interface}").split()
-    entries = _pairs(_said(host, f"dcb -N app show dev {interface} dscp-prio"), "dscp-prio")
+    shown = _said(
+        host,
+        f"dcb dcbx show dev {interface} && dcb -N app show dev {interface} dscp-prio && "
+        f"dcb pfc show dev {interface} && dcb ets show dev {interface}",
+    )
+    assert "host" in shown.splitlines()[0].split()
+    entries = _pairs(shown, "dscp-prio")
     assert {dscp: int(priority) for dscp, priority in entries.items()} == _map(qos)
-    pfc = _pairs(_said(host, f"dcb pfc show dev {interface}"), "prio-pfc")
+    pfc = _pairs(shown, "prio-pfc")
     assert {priority for priority, state in pfc.items() if state == "on"} == set(qos.lossless)
-    ets = _said(host, f"dcb ets show dev {interface}")
-    assert "willing off" in ets
-    classes, served = _pairs(ets, "prio-tc"), _pairs(ets, "tc-tsa")
-    shares = _pairs(ets, "tc-bw")
+    assert "willing off" in shown
+    classes, served = _pairs(shown, "prio-tc"), _pairs(shown, "tc-tsa")
+    shares = _pairs(shown, "tc-bw")
     for priority in range(8):
         own = priority in qos.ets_percent or priority in qos.strict
         assert classes[priority] == str(priority if own else 0)

@@ -101,20 +101,33 @@ def _texts(host: Host) -> list[str]:
     return found.stdout.splitlines()
 
 
+def _links(host: Host) -> dict[str, list[str]]:
+    """The lines of each .link file by its name, in the order in which udev looks at them."""
+    found: dict[str, list[str]] = {}
+    for line in host.run(
+        "grep -sH '' /etc/systemd/network/*.link /run/systemd/network/*.link"
+    ).stdout.splitlines():
+        path, _, text = line.partition(":")
+        found.setdefault(path.rpartition("/")[2], []).append(text)
+    return dict(sorted(found.items()))
+
+
 @for_each(_each_named)
 def test_rail_name(host: Host, node: Node, case: tuple[str, int, Rail], owns_kernel: bool) -> None:
     _, rail, nic = case
     assert node.rails.name is not None
     name = node.rails.name.format(rail=rail)
-    found = host.run(f"grep -lx 'Path=pci-{nic.pci}' /etc/systemd/network/*.link").stdout.split()
-    assert found, "no .link file matches the PCI path"
-    first = sorted(found)[0]
-    assert f"Name={name}" in host.file(first).content_string.splitlines()
-    # None that sorts before it speaks of all interfaces.
-    for path in host.run("ls /etc/systemd/network /run/systemd/network").stdout.split():
-        assert not (path.endswith(".link") and path < first.rpartition("/")[2]) or (
-            "railwright" in path
-        )
+    # Of the files that could be of the port, only one of another driver may come before ours; a
+    # file without any match speaks of all interfaces.
+    kinds = ("Path=", "Driver=", "MACAddress=", "PermanentMACAddress=")
+    applying = [
+        lines
+        for lines in _links(host).values()
+        if f"Path=pci-{nic.pci}" in lines or not any(line.startswith(kinds) for line in lines)
+    ]
+    ours = next(at for at, lines in enumerate(applying) if f"Name={name}" in lines)
+    for lines in applying[:ours]:
+        assert any(line.startswith("Driver=") for line in lines), lines
     if owns_kernel:
         assert _interface(host, node, nic) == name
 
@@ -142,7 +155,7 @@ def test_rail_address(
     address = _address(node, rail, nic)
     assert address is not None
     interface = _interface(host, node, nic)
-    (link,) = _json(host, f"ip -j address show dev {interface}")
+    (link,) = [a for a in _json(host, "ip -j address show") if a["ifname"] == interface]
     ipv4 = [f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["family"] == "inet"]
     assert ipv4 == [str(address)]
     assert "UP" in link["flags"]
@@ -161,7 +174,8 @@ def test_rail_rule_and_routes(
     rules = [r for r in _json(host, "ip -4 -N -j rule show") if r.get("src") == str(address.ip)]
     assert [(r["priority"], r["table"]) for r in rules] == [(plan.rule_priority + rail, table)]
     interface = _interface(host, node, nic)
-    routes = _json(host, f"ip -4 -N -j route show table {table}")
+    every = _json(host, "ip -4 -N -j route show table all")
+    routes = [route for route in every if route.get("table") == table]
     assert {route["dev"] for route in routes} == {interface}
     assert str(address.network) in [route["dst"] for route in routes if "gateway" not in route]
     # What leaves from the rail's address leaves by the rail's port, to a neighbour and beyond.
@@ -185,5 +199,5 @@ def test_rail_mtu(host: Host, node: Node, case: tuple[str, int, Rail], owns_kern
     if not owns_kernel or node.fabric is None or node.fabric.kind != "roce":
         return
     interface = _interface(host, node, nic)
-    mtu = int(host.file(f"/sys/class/net/{interface}/mtu").content_string)
-    assert mtu == (nic.mtu or node.rails.mtu)
+    (link,) = [a for a in _json(host, "ip -j address show") if a["ifname"] == interface]
+    assert link["mtu"] == (nic.mtu or node.rails.mtu)
