@@ -1,7 +1,7 @@
 """What the tests and the counters of a fabric said, as data: what ``--format json`` prints."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -9,6 +9,7 @@ from pydantic import Field
 from railwright.fabric.ends import NoEnd
 from railwright.fabric.judge import Trial, Verdict
 from railwright.fabric.meaning import Kind, meaning_of
+from railwright.fabric.run import Step
 from railwright.fabric.window import PRIORITIES, Window
 from railwright.model import Model
 
@@ -33,6 +34,17 @@ class RailSummary(Model):
     )
 
 
+class NotRun(Model):
+    """Tests of one round that were planned and did not come to their end: the run was stopped.
+
+    Each of ``pairs`` is the host that would have sent, and the other.
+    """
+
+    rail: int
+    round: int
+    pairs: tuple[tuple[str, str], ...]
+
+
 class FabricReport(Model):
     """What ``railwright fabric test`` found. Exit code: 1 not all could be judged, 2 findings."""
 
@@ -42,31 +54,50 @@ class FabricReport(Model):
     hosts: int
     unread: dict[str, str] = Field(description="Nodes that could not be read, and why.")
     untested: tuple[NoEnd, ...] = Field(description="Rails that could not be tested, and why.")
+    not_run: tuple[NotRun, ...] = Field(description="Tests left out, as the run was stopped.")
     rails: tuple[RailSummary, ...]
     trials: tuple[Trial, ...]
 
 
 def fabric_report(
-    hosts: int, unread: Mapping[str, str], untested: Sequence[NoEnd], trials: Sequence[Trial]
+    hosts: int,
+    unread: Mapping[str, str],
+    untested: Sequence[NoEnd],
+    trials: Sequence[Trial],
+    planned: Sequence[Step] = (),
 ) -> FabricReport:
-    """The report on ``trials``; a run in which nothing was tested has proved nothing."""
+    """The report on ``trials``; a run in which nothing was tested has proved nothing.
+
+    What of ``planned`` is not among them was not run.
+    """
+    not_run = tuple(_not_run(planned, trials))
     verdicts = {trial.verdict for trial in trials}
     code: ExitCode = 0
     if untested or Verdict.FAILED in verdicts:
         code = 2
-    if unread or not trials or Verdict.UNKNOWN in verdicts:
+    if unread or not_run or not trials or Verdict.UNKNOWN in verdicts:
         code = 1
     return FabricReport(
         exit_code=code,
         hosts=hosts,
         unread=dict(unread),
         untested=tuple(untested),
+        not_run=not_run,
         rails=tuple(
             _summary(rail, [trial for trial in trials if trial.rail == rail])
             for rail in sorted({trial.rail for trial in trials})
         ),
         trials=tuple(trials),
     )
+
+
+def _not_run(planned: Sequence[Step], trials: Sequence[Trial]) -> Iterator[NotRun]:
+    done = {(trial.rail, trial.round, trial.client, trial.server) for trial in trials}
+    for step in planned:
+        pairs = tuple((client.host, server.host) for client, server in step.pairs)
+        left = tuple(pair for pair in pairs if (step.rail, step.round, *pair) not in done)
+        if left:
+            yield NotRun(rail=step.rail, round=step.round, pairs=left)
 
 
 def _summary(rail: int, trials: Sequence[Trial]) -> RailSummary:

@@ -7,12 +7,16 @@ seen earlier comes from a saved reading: reading a node writes nothing on it.
 from collections import Counter
 from collections.abc import Mapping
 
+from facts.nics import SECTIONS as NICS
 from facts.nics import read_nics
-from facts.ports import PortTables, read_tables, v2_indices
+from facts.ports import TABLES, PortTables, read_tables, v2_indices
 from railwright.model import Model
 from railwright.resolve.nics import FoundRail, find_rails
 from railwright.schema import Node
 from railwright.snapshot import Snapshot
+
+SECTIONS = (*NICS, TABLES)
+"""The sections that ``gid_indices`` reads."""
 
 
 class GidChange(Model):
@@ -62,18 +66,27 @@ def gid_changes(node: Node, before: Snapshot, after: Snapshot) -> tuple[GidChang
     )
 
 
+def usual_indices(by_host: Mapping[str, Mapping[str, int | None]]) -> dict[str, int]:
+    """The index that most hosts have, by rail; a rail without an index on any is not there."""
+    found: dict[str, Counter[int]] = {}
+    for _, indices in sorted(by_host.items()):
+        for rail, index in indices.items():
+            if index is not None:
+                found.setdefault(rail, Counter())[index] += 1
+    return {rail: counts.most_common(1)[0][0] for rail, counts in found.items()}
+
+
 def gid_differences(
     by_host: Mapping[str, Mapping[str, int | None]],
 ) -> dict[str, dict[str, int | None]]:
-    """Hosts, by rail, whose index is another one than that of most hosts.
+    """Hosts, by rail, whose index is another one than that of most hosts, or that have none.
 
     A job that is told one index for all its hosts fails on these. Source: NVIDIA/nccl#426.
     """
+    usual = usual_indices(by_host)
     found: dict[str, dict[str, int | None]] = {}
-    for rail in sorted({rail for indices in by_host.values() for rail in indices}):
-        have = {host: indices[rail] for host, indices in sorted(by_host.items()) if rail in indices}
-        usual = Counter(have.values()).most_common(1)[0][0]
-        others = {host: index for host, index in have.items() if index != usual}
-        if others:
-            found[rail] = others
+    for host, indices in sorted(by_host.items()):
+        for rail, index in indices.items():
+            if index is None or index != usual[rail]:
+                found.setdefault(rail, {})[host] = index
     return found

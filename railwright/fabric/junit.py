@@ -12,12 +12,19 @@ def junit(report: FabricReport) -> str:
     document = JUnitXml(name=f"railwright {report.command}")
     for host, error in report.unread.items():
         document.add_testsuite(_suite(host, [_case("probe", Error, "unread", error)]))
-    for rail in sorted({end.rail for end in report.untested} | {one.rail for one in report.rails}):
+    rails = {end.rail for end in report.untested} | {left.rail for left in report.not_run}
+    for rail in sorted(rails | {one.rail for one in report.rails}):
         cases = [_trial(trial) for trial in report.trials if trial.rail == rail]
         cases += [
             _case(end.host, Failure, "untested", end.reason)
             for end in report.untested
             if end.rail == rail
+        ]
+        cases += [
+            _case(f"{client} → {server}", Error, "not_run", "the run was stopped before its end")
+            for left in report.not_run
+            if left.rail == rail
+            for client, server in left.pairs
         ]
         document.add_testsuite(_suite(f"rail{rail}", cases))
     document.update_statistics()  # type: ignore[no-untyped-call]

@@ -2,6 +2,8 @@
 
 A switch lists a port without a cable as a port whose link is down, so that a link can only be
 missed where it is known that it should be there: from an earlier look, or from a plan of cables.
+Cables are told by the names of nodes, so that they stay the same where a switch is replaced; a name
+that several nodes have (switches as they come from the factory) is made one by the GUID.
 """
 
 from collections.abc import Iterable
@@ -37,15 +39,38 @@ class LinkProblem(Model):
         return f"{self.cable}: {self.detail}"
 
 
+def told_apart(links: Iterable[FabricLink]) -> tuple[FabricLink, ...]:
+    """``links`` with the GUID behind each name that more than one node has."""
+    listed = tuple(links)
+    guids: dict[tuple[str, int], set[str]] = {}
+    for end in (end for link in listed for end in (link.near, link.far) if end):
+        # Each port of an HCA has a GUID of its own; all those of a switch have one.
+        guids.setdefault((end.name, end.port), set()).add(end.guid)
+    shared = {name for (name, _), found in guids.items() if len(found) > 1}
+
+    def one(end: LinkEnd) -> LinkEnd:
+        if end.name not in shared:
+            return end
+        return end.model_copy(update={"name": f"{end.name} {end.guid}".lstrip()})
+
+    return tuple(
+        link.model_copy(update={"near": one(link.near), "far": link.far and one(link.far)})
+        for link in listed
+    )
+
+
 def cables_of(links: Iterable[FabricLink]) -> frozenset[Cable]:
     """The cables of a fabric that are in place, each once."""
     return frozenset(Cable.between(link.near, link.far) for link in links if link.far)
 
 
 def link_problems(
-    links: Iterable[FabricLink], rate_gbps: float, expected: Iterable[Cable] = ()
+    links: Iterable[FabricLink], rate_gbps: float | None, expected: Iterable[Cable] = ()
 ) -> tuple[LinkProblem, ...]:
-    """The cables of ``expected`` that are not linked, and links below ``rate_gbps`` (Gb/s)."""
+    """The cables of ``expected`` that are not linked, and links below ``rate_gbps`` (Gb/s).
+
+    Where ``rate_gbps`` is None no rate is asked for.
+    """
     listed = tuple(links)
     by_port = {str(link.near): link for link in listed}
     found: dict[Cable, LinkProblem] = {}
@@ -58,14 +83,14 @@ def link_problems(
     return tuple(found[cable] for cable in sorted(found, key=str))
 
 
-def _problem(link: FabricLink, rate_gbps: float) -> LinkProblem | None:
+def _problem(link: FabricLink, rate_gbps: float | None) -> LinkProblem | None:
     if link.far is None:
         return None
     cable = Cable.between(link.near, link.far)
     if link.state != "Active":
         detail = f"{link.state}: no subnet manager has configured it"
         return LinkProblem(cable=cable, kind="not_active", detail=detail)
-    if link.rate_gbps is not None and link.rate_gbps < rate_gbps:
+    if rate_gbps is not None and link.rate_gbps is not None and link.rate_gbps < rate_gbps:
         detail = f"{link.rate_gbps:g} of {rate_gbps:g} Gb/s"
         return LinkProblem(cable=cable, kind="slow", detail=detail)
     return None

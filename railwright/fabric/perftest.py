@@ -33,6 +33,7 @@ _NOT_INSTALLED = 127
 _TIMED_OUT = (124, 137)
 _UNMET = 75
 """Exit code of a server that no client came to (EX_TEMPFAIL of sysexits.h)."""
+_TERMINATED = 143
 
 
 class Load(Model):
@@ -97,38 +98,87 @@ def _common(end: End, load: Load) -> tuple[str, ...]:
     return tuple(str(word) for word in (*words, "-F", "--report_gbits"))
 
 
+# Without a terminal sshd ends no process when the connection goes: it only is no parent any more.
+_ATTEND = f"""
+# asker: the processes that this one descends from, up to that which holds the ssh connection.
+asker() {{
+    pid=$$
+    chain=
+    while [ "$pid" -gt 1 ]; do
+        chain="$chain $pid"
+        name=
+        parent=1
+        while read -r key value; do
+            case $key in Name:) name=$value ;; PPid:) parent=$value && break ;; esac
+        done <"/proc/$pid/status"
+        case $name in sshd*) break ;; esac
+        pid=$parent
+    done 2>/dev/null
+    echo "$chain"
+}}
+asker=$(asker)
+[ "$asker" != " $$" ] || return {_TERMINATED}
+
+# attend PID: end the process when nobody is left to be told.
+attend() {{
+    {{
+        while [ "$(asker)" = "$asker" ]; do sleep 1; done
+        kill "$1"
+    }} >/dev/null 2>&1 3>&- &
+    watch=$!
+}}
+
+# finish PID: wait for the process, and attend to it no more.
+finish() {{
+    wait "$1"
+    rc=$?
+    kill "$watch" 2>/dev/null
+    return "$rc"
+}}
+"""
+
+
 def server_section(end: End, load: Load) -> Section:
     """Runs the server on its node.
 
-    It ends by itself, whatever becomes of the one who started it: where no client comes within
-    ``START_S``, and where the test takes too long.
+    It ends by itself, whatever becomes of the one who started it: within a second where the
+    connection is gone, where no client comes within ``START_S``, and where the test takes too long.
     """
     limit_s = START_S + load.limit_s
     command = shlex.join(_bounded(limit_s, server_command(end, load)))
     # Columns of /proc/net/tcp: local address and port, remote ones, and 01 where connected.
     connected = f":{BASE_PORT + end.rail:04X} [0-9A-F]*:[0-9A-F]* 01 "
-    script = f"""
+    script = f"""{_ATTEND}
 {command} 2>&1 &
 server=$!
+attend "$server"
 tries=0
 while kill -0 "$server" 2>/dev/null; do
     ! grep -qs {shlex.quote(connected)} /proc/net/tcp /proc/net/tcp6 || break
     tries=$((tries + 1))
-    [ "$tries" -lt {START_S} ] || {{ kill "$server"; return {_UNMET}; }}
+    [ "$tries" -lt {START_S} ] || {{ kill "$server" "$watch"; return {_UNMET}; }}
     sleep 1
 done
-wait "$server"
+finish "$server"
 """
     return Section(name=NAME, script=script, deadline_s=limit_s + 10)
 
 
 def client_section(end: End, server: End, load: Load) -> Section:
-    """Runs the client on its node, again each second until its server listens."""
+    """Runs the client on its node, again each second until its server listens.
+
+    It ends by itself as the server does.
+    """
     command = shlex.join(_bounded(load.limit_s, client_command(end, server, load)))
-    script = f"""
+    script = f"""{_ATTEND}
 tries=0
 while :; do
-    said=$({command} 2>&1)
+    said=$(
+        {command} 2>&1 &
+        client=$!
+        attend "$client"
+        finish "$client"
+    )
     rc=$?
     case $said in *"Couldn't connect to"*) ;; *) break ;; esac
     tries=$((tries + 1))
@@ -198,6 +248,8 @@ def result_of(answer: Answer, role: Role) -> Bandwidth | Failure | None:
         return Failure(reason=f"{role}: {TOOL} is not installed (package perftest)", kind="broken")
     if answer.rc == _UNMET:
         return Failure(reason=f"{role}: no client came within {START_S} s")
+    if answer.rc == _TERMINATED:
+        return Failure(reason=f"{role}: was terminated (SIGTERM)", kind="broken")
     if answer.rc in _TIMED_OUT:
         return Failure(reason=f"{role}: {_last_words(answer) or 'no result'}, killed when overdue")
     if answer.rc != 0:

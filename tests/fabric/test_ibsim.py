@@ -1,14 +1,22 @@
 """A fabric of 128 nodes with 8 rails, simulated: OpenSM brings it up, bad links are named."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from facts.iblinkinfo import FabricLink, parse_iblinkinfo
 from facts.ibstat import parse_ibstat
+from facts.probe import Focus, script
+from railwright.cli import main
+from railwright.fabric.link_report import load_cables
 from railwright.fabric.links import Cable, cables_of, link_problems
+from railwright.fleet import Question
+from railwright.reading import Reading
 from railwright.resolve.opensm import opensm_options
 from railwright.schema import Opensm
+from railwright.snapshot import Section, Snapshot, parse_probe
 from tests.fabric.simulator import Simulator, Topology, simulated, wait_for
 
 RATE = 200
@@ -44,7 +52,54 @@ def planned() -> frozenset[Cable]:
     )
 
 
-def test_a_fabric_comes_up_and_its_bad_links_are_named(fabric: Simulator) -> None:
+# ibsim has no kernel's view of a NIC; that of one host, by hand.
+NICS = {
+    "nic_ports": "rdma ibsim0 0000:0000:0000:0000 /sys/devices/pci0000:00/0000:10:00.0",
+    "nic_rdma": json.dumps(
+        [{"ifname": "ibsim0", "port": 1, "state": "ACTIVE", "physical_state": "LINK_UP"}]
+    ),
+    "nic_addresses": "[]",
+    "way_in": "",
+}
+
+
+def answer(fabric: Simulator, question: Question) -> Reading:
+    host, focus = question.node.name, Focus.of(question.node)
+    if question.sections[0].name in NICS:
+        sections = {name: Section(stdout=text, rc=0) for name, text in NICS.items()}
+        return Snapshot(host=host, marker="m", sections=sections)
+    return parse_probe(fabric.run(ONE, "sh", "-c", script(question.sections, focus)), host=host)
+
+
+@pytest.fixture
+def site(fabric: Simulator, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An inventory whose hosts are those of the fabric: a probe of any runs on the first HCA."""
+
+    def ask(questions: Sequence[Question]) -> dict[str, Reading]:
+        return {question.node.name: answer(fabric, question) for question in questions}
+
+    monkeypatch.setattr("railwright.cli.fabric_links.patch_sockets", lambda: None)
+    monkeypatch.setattr("railwright.fleet.ask", ask)
+    rails = {"nics": {"0": {"rdma_device": "ibsim0"}}, "rate_gbps": RATE}
+    group = {"hosts": "gpu[001-128]", "fabric": "infiniband", "rails": rails}
+    path = fabric.folder / "site.yaml"
+    path.write_text(json.dumps({"groups": {"gpu": group}}), encoding="utf-8")
+    return str(path)
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, set[tuple[str, str]]]:
+    """How ``railwright fabric links`` ends, and each problem's kind and cable."""
+    capsys.readouterr()
+    code = main(["fabric", "links", *arguments, "--format", "json"])
+    report = json.loads(capsys.readouterr().out)
+    assert (report["host"], report["unread"], report["warnings"]) == ("gpu001", {}, [])
+    ends = [(one["kind"], one["cable"]["one"], one["cable"]["other"]) for one in report["problems"]]
+    return code, {(kind, f"{one} - {other}") for kind, one, other in ends}
+
+
+def test_a_fabric_comes_up_and_its_bad_links_are_named(
+    fabric: Simulator, site: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     # Without a subnet manager every cable is in place and no port is configured.
     bare = links(fabric)
     assert cables_of(bare) >= planned()
@@ -62,14 +117,21 @@ def test_a_fabric_comes_up_and_its_bad_links_are_named(fabric: Simulator) -> Non
         slow = [str(problem) for problem in link_problems(swept, RATE, planned())]
         assert slow == ["gpu037 mlx5_2/1 - leaf2-1/5: 56 of 200 Gb/s"]
 
+        cables = str(fabric.folder / "cables.json")
+        slow_only = {("slow", "gpu037 mlx5_2/1 - leaf2-1/5")}
+        assert told(capsys, site, "--save", cables) == (2, slow_only)
+        assert load_cables(Path(cables)) == cables_of(bare)
+
         fabric.order('Unlink "leaf3-1"[21]')
         down = Cable(one="gpu053 mlx5_3/1", other="leaf3-1/21")
         wait_for(lambda: down not in cables_of(links(fabric)), "the link going down")
         problems = link_problems(links(fabric), RATE, planned())
         assert {problem.cable for problem in problems if problem.kind == "down"} == {down}
         assert {problem.kind for problem in problems} == {"slow", "down"}
-        (told,) = [str(problem) for problem in problems if problem.kind == "down"]
-        assert told == f"{down}: gpu053 mlx5_3/1 does not answer, leaf3-1/21 is Down/Polling"
+        (said,) = [str(problem) for problem in problems if problem.kind == "down"]
+        assert said == f"{down}: gpu053 mlx5_3/1 does not answer, leaf3-1/21 is Down/Polling"
+        missed = slow_only | {("down", str(down))}
+        assert told(capsys, site, "--expect", cables) == (2, missed)
         seen = parse_ibstat(fabric.run("gpu053 mlx5_3", "ibstat")).adapters["ibsim0"].ports[1]
         assert (seen.state, seen.physical_state) == ("Down", "Polling")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from junitparser import Error, Failure, JUnitXml
 
-from railwright.cli import fabric, main
+from railwright.cli import fabric_test, main
 from railwright.fabric.judge import MIN_PERCENT
 from railwright.fabric.perftest import Load
 from railwright.reading import Unread
@@ -19,7 +19,8 @@ NAMES = ("gpu001", "gpu002")
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Nodes:
     found = Nodes()
-    monkeypatch.setattr("railwright.cli.fabric.patch_sockets", lambda: None)
+    for module in ("fabric_test", "fabric_look"):
+        monkeypatch.setattr(f"railwright.cli.{module}.patch_sockets", lambda: None)
     monkeypatch.setattr("railwright.fleet.ask", found)
     return found
 
@@ -135,7 +136,7 @@ def test_wrong_usage(
 
 
 def test_defaults_are_those_of_the_library() -> None:
-    options = {option.name: option.default for option in fabric.test.params}
+    options = {option.name: option.default for option in fabric_test.test.params}
     load = Load()
     assert (options["size"], options["seconds"]) == (load.size, load.seconds)
     assert options["min_percent"] == MIN_PERCENT

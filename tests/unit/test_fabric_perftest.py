@@ -3,7 +3,9 @@
 import os
 import socket
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,6 +142,7 @@ def test_any_text_is_a_result_or_a_value_error(text: str) -> None:
             "failed",
         ),
         (Section(stdout="", rc=3), "exit 3", "failed"),
+        (Section(stdout="", rc=143), "was terminated (SIGTERM)", "broken"),
         (Section(stdout="nothing", rc=0), "expected the result of ib_write_bw", "failed"),
     ],
 )
@@ -237,3 +240,75 @@ def test_a_missing_tool_is_exit_127(tmp_path: Path) -> None:
         ["sh", "-c", f"s_x() {{\n{section.script}\n}}\ns_x"], capture_output=True, check=False
     )
     assert done.returncode == 127
+
+
+def gone(pid: Path, within_s: float) -> bool:
+    """Whether the process that wrote the file ``pid`` ends in that time."""
+    end = time.monotonic() + within_s
+    while Path("/proc", pid.read_text().strip()).exists():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("side", [perftest.SERVER, perftest.CLIENT])
+def test_a_test_ends_when_the_one_who_asked_has_hung_up(stub: Path, side: str, shell: str) -> None:
+    section = (
+        server_section(end(), Load(seconds=3600))
+        if side == perftest.SERVER
+        else client_section(end(), end("gpu002"), Load(seconds=3600))
+    )
+    pid = stub.with_name("pid")
+    stub.write_text(f"#!/bin/sh\necho $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 30\n")
+    stub.chmod(0o755)
+    probe = f"s_x() {{\n{section.script}\n}}\ns_x"
+    # What stands for sshd: it starts the probe and is gone without a word to it.
+    asker = subprocess.Popen(
+        [sys.executable, "-c", CONNECTION, shell, probe],
+        env=os.environ | {"PATH": f"{stub.parent}:{os.environ['PATH']}"},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(pid.exists)
+        # It runs for as long as there is somebody to be told.
+        assert not gone(pid, within_s=1.5)
+    finally:
+        asker.kill()
+        asker.wait()
+    assert gone(pid, within_s=10)
+
+
+CONNECTION = "import subprocess, sys; subprocess.run([sys.argv[1], '-c', sys.argv[2]])"
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 20) -> None:
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_test_that_nobody_waits_for_does_not_begin(stub: Path) -> None:
+    mark = stub.with_name("mark")
+    stub.write_text(f"#!/bin/sh\necho x >{mark}\n")
+    stub.chmod(0o755)
+    said, parent = stub.with_name("said"), stub.with_name("parent")
+    section = client_section(end(), end("gpu002"), Load())
+    # The shell outlives the one who started it, and only then goes on.
+    script = (
+        'while grep -q "^PPid:[^0-9]*$1$" /proc/$$/status; do sleep 0.1; done\n'
+        f"sed -n 's/^PPid:[^0-9]*//p' /proc/$$/status >{parent}\n"
+        f"s_x() {{\n{section.script}\n}}\ns_x\necho $? >{said}.new; mv {said}.new {said}"
+    )
+    subprocess.run(
+        ["sh", "-c", 'sh -c "$1" sh $$ >/dev/null 2>&1 & sleep 0.3', "sh", script],
+        env=os.environ | {"PATH": f"{stub.parent}:{os.environ['PATH']}"},
+        check=True,
+    )
+    wait_until(said.exists)
+    # On a desktop the session's own systemd takes such a process up, and not process 1.
+    orphaned = parent.read_text().strip() == "1"
+    assert (said.read_text().strip() == "143") == orphaned
+    assert mark.exists() != orphaned
