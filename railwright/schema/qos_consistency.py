@@ -24,14 +24,21 @@ def listed(priorities: Iterable[int]) -> str:
     return "{" + ", ".join(map(str, sorted(priorities))) + "}"
 
 
+def _its_priority(qos: RoceQos, dscp: int) -> str:
+    """``priority 2``, with the field that says so where it is not the NIC's own map."""
+    by = " by dscp_to_priority" if dscp in qos.dscp_to_priority else ""
+    return f"priority {qos.priority_of(dscp)}{by}"
+
+
 def _data_findings(qos: RoceQos) -> Iterator[Finding]:
     """Where DSCP, priority, PFC, ECN and traffic class of RoCE's data do not fit together."""
     priority = qos.priority_of(qos.roce_dscp)
+    its_priority = _its_priority(qos, qos.roce_dscp)
     if qos.trust == "dscp" and priority not in qos.lossless:
         yield Finding(
             ("roce_dscp",),
             qos.roce_dscp,
-            f"a DSCP of a priority in lossless {listed(qos.lossless)}: it has priority {priority}",
+            f"a DSCP of a priority in lossless {listed(qos.lossless)}: it has {its_priority}",
         )
     if qos.trust == "dscp" and priority not in qos.ecn:
         yield Finding(
@@ -71,7 +78,7 @@ def _notification_findings(qos: RoceQos) -> Iterator[Finding]:
         yield Finding(
             ("cnp_dscp",),
             qos.cnp_dscp,
-            f"a DSCP of cnp_priority {qos.cnp_priority}: it has priority {priority}",
+            f"a DSCP of cnp_priority {qos.cnp_priority}: it has {_its_priority(qos, qos.cnp_dscp)}",
         )
     if qos.cnp_dscp == qos.roce_dscp:
         yield Finding(("cnp_dscp",), qos.cnp_dscp, f"another DSCP than roce_dscp {qos.roce_dscp}")

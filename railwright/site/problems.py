@@ -1,6 +1,7 @@
 """What is wrong with a site, told so that it can be mended without reading our code."""
 
 import types
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -41,7 +42,8 @@ class SiteError(PyinfraError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = sorted(
-            set(problems), key=lambda p: (p.file, p.line or 0, p.field, p.owner, p.value)
+            set(problems),
+            key=lambda p: (p.file, p.line or 0, p.field, p.owner, p.value, p.expected),
         )
         count = len(self.problems)
         head = f"{count} problem{'s' if count != 1 else ''} in the site, no host was contacted:"
@@ -70,15 +72,19 @@ class Complaint(Model):
 
 
 def complaints(model: type[BaseModel], error: ValidationError) -> list[Complaint]:
-    """What ``error`` says, one complaint a field; the branches of a union are one complaint."""
-    by_path: dict[object, list[Complaint]] = {}
+    """What ``error`` says; the branches of a union are one complaint, any of them would do."""
+    by_place: dict[object, list[Complaint]] = {}
     for entry in error.errors(include_url=False):
         path, fields = _field_path(model, entry["loc"])
+        told: Counter[tuple[str, ...]] = Counter()
         for complaint in _complaints(entry, path, fields):
-            # What is wrong with a key is not what is wrong with the value that it leads to.
-            place = complaint.path, entry["loc"][-1:] == ("[key]",)
-            by_path.setdefault(place, []).append(complaint)
-    return [_merged(found) for found in by_path.values()]
+            # What is wrong with a key is not what is wrong with the value that it leads to. What
+            # one validator finds twice of a field has to be mended twice.
+            is_key = entry["loc"][-1:] == ("[key]",)
+            place = complaint.path, is_key, told[complaint.path]
+            told[complaint.path] += 1
+            by_place.setdefault(place, []).append(complaint)
+    return [_merged(found) for found in by_place.values()]
 
 
 def _merged(found: list[Complaint]) -> Complaint:

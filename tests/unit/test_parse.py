@@ -25,14 +25,36 @@ def meta(sample: Path) -> tuple[Any, str]:
 
 
 def missing(expected: Any, found: Any, where: str = "") -> list[str]:
-    """Where ``found`` is not a superset of ``expected``; null stands for null or absent."""
-    if isinstance(expected, dict) and isinstance(found, dict):
+    """Where ``found`` is not a superset of ``expected``; null stands for null or absent.
+
+    A list and an empty mapping are expected as they are, and true is no 1.
+    """
+    if isinstance(expected, dict) and isinstance(found, dict) and expected:
         return [
             line
             for key, value in expected.items()
             for line in missing(value, found.get(key), f"{where}.{key}")
         ]
-    return [] if expected == found else [f"{where}: expected {expected!r}, found {found!r}"]
+    if isinstance(expected, list) and expected == found:
+        pairs = enumerate(zip(expected, found, strict=True))
+        return [line for at, (one, other) in pairs for line in missing(one, other, f"{where}.{at}")]
+    same = expected == found and isinstance(expected, bool) == isinstance(found, bool)
+    return [] if same else [f"{where}: expected {expected!r}, found {found!r}"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        ({"a": 1}, {"a": True}),
+        ({"a": [1, 2]}, {"a": [1, 2, 3]}),
+        ({"a": [0]}, {"a": [False]}),
+        ({"a": {}}, {"a": {"b": 1}}),
+        ({"a": None}, {"a": 0}),
+        ({"a": 0}, {}),
+    ],
+)
+def test_what_differs_is_told(expected: Any, found: Any) -> None:
+    assert missing(expected, found)
 
 
 def test_every_tool_has_samples() -> None:

@@ -5,9 +5,12 @@ Numbers are the rows of the list of faults.
 
 from typing import Any
 
+import pytest
+
 from railwright.qos import landing
-from railwright.schema import RoceQos
-from railwright.settings import Verdict
+from railwright.schema import Node, RoceQos
+from railwright.schema.qos_consistency import qos_findings
+from railwright.settings import Standing, Verdict
 from railwright.snapshot import Section
 from tests.unit.qos_cases import converged, found, wrong
 from tests.unit.qos_host import (
@@ -75,6 +78,30 @@ def test_bug_17_a_traffic_class_that_does_not_land_on_the_lossless_priority() ->
     assert wrong(asked, healthy) == {}
 
 
+def test_bug_17_by_what_mlnx_qos_prints() -> None:
+    asked = node(FIFTH, rails=1)
+    row = report(
+        "Priority trust state: dscp",
+        "dscp2prio mapping:",
+        "\tprio:5 dscp:59,",
+        "PFC configuration:",
+        "\tpriority    0   1   2   3   4   5   6   7",
+        "\tenabled     0   0   0   0   0   1   0   0   ",
+    )
+    states = {}
+    for tos in (0, 238):
+        files = {**cm_files("mlx5_0", tos=tos), **cc_files(PCI)}
+        ports = {"rail0": right_port(**FIFTH_PORT)}
+        told = found(asked, converged(asked, ports=ports, files=files, qos_ports=row))
+        assert told["rail0 pfc"].running.standing is Standing.RIGHT
+        state = told["rail0 rdma_cm tos"].running
+        states[tos] = state.standing, state.detail
+    assert states == {
+        0: (Standing.WRONG, "DSCP 0 has priority 0, which is not lossless (PFC: 5)"),
+        238: (Standing.RIGHT, None),
+    }
+
+
 def test_bug_17_the_three_are_held_against_each_other() -> None:
     entries = {dscp: 5 if dscp == 59 else 0 for dscp in range(64)}
     assert landing(0, entries, (5,)) is not None
@@ -102,6 +129,15 @@ def test_bug_18_a_traffic_class_that_one_host_of_two_has() -> None:
         "0",
         "DSCP 0 has priority 0, which is not lossless (PFC: 3)",
     )
+
+
+def test_bug_18_a_dscp_in_place_of_the_traffic_class_is_refused() -> None:
+    (refused,) = qos_findings(RoceQos(traffic_class=26))
+    assert (refused.path, refused.value) == (("traffic_class",), 26)
+    assert "roce_dscp 26" in refused.expected
+    assert "carries DSCP 6" in refused.expected
+    for right in (104, 106):
+        assert qos_findings(RoceQos(traffic_class=right)) == []
 
 
 def test_bug_19_a_host_without_flow_control_at_all() -> None:
@@ -142,3 +178,20 @@ def test_bug_21_one_of_the_two_points_alone_is_no_congestion_control() -> None:
     both = {**cm_files("mlx5_0"), **tclass, **ecn_files("rail0", {3}, {3})}
     healthy = converged(asked, ports={"rail0": right_port()}, files=both)
     assert wrong(asked, healthy) == {}
+
+
+@pytest.mark.parametrize("asked", [node(OFED, rails=1), node(rails=1)], ids=["nvidia", "inbox"])
+@pytest.mark.parametrize(
+    ("np", "rp", "value"), [(set(), {3}, "np none rp 3"), ({3}, set(), "np 3 rp none")]
+)
+def test_bug_21_either_point_alone_is_wrong_whichever_backend_has_the_tree(
+    asked: Node, np: set[int], rp: set[int], value: str
+) -> None:
+    """The live value decides where there is one, and no mask of the firmware's next boot."""
+    ports = {"rail0": right_port()}
+    half = {**cm_files("mlx5_0"), **ecn_files("rail0", np, rp)}
+    setting = found(asked, converged(asked, ports=ports, files=half))["rail0 ecn"]
+    assert (setting.running.standing, setting.running.value) == (Standing.WRONG, value)
+    both = {**cm_files("mlx5_0"), **ecn_files("rail0", {3}, {3})}
+    healthy = found(asked, converged(asked, ports=ports, files=both))["rail0 ecn"]
+    assert (healthy.running.standing, healthy.running.value) == (Standing.RIGHT, "np 3 rp 3")

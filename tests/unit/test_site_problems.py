@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from railwright.schema import RoceQos
 from railwright.site import SiteError, load_inventory
 
 CASES = sorted((Path(__file__).parent / "sites").glob("*.case"))
@@ -40,6 +41,13 @@ def build(case: Path, root: Path) -> Path:
 
 def test_there_are_at_least_twenty_kinds() -> None:
     assert len(CASES) >= 20
+
+
+def test_at_least_twelve_kinds_of_qos_that_does_not_fit_together_name_both_fields() -> None:
+    told = [line for case in CASES for line in read(case)["expect"].splitlines()]
+    words = [set(re.findall(r"[a-z_]+", line.partition(": fabric.qos.")[2])) for line in told]
+    named = {frozenset(found & RoceQos.model_fields.keys()) for found in words}
+    assert len([fields for fields in named if len(fields) > 1]) >= 12
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)

@@ -16,7 +16,7 @@ from railwright.schema import (
     RoceFabric,
     SysctlSpec,
 )
-from railwright.settings import Standing, Verdict, changes, verdict
+from railwright.settings import Standing, changes
 from railwright.snapshot import Section, Snapshot
 from tests.unit.sysctl_host import LIVE, done, of, snapshot, verdicts
 from tests.unit.sysctl_host import node as plain
@@ -142,12 +142,23 @@ def test_bug_16_twin_loose_filtering_is_right_by_either(common: str, own: str) -
     assert of(KEY, node(), seen).running.standing is Standing.RIGHT
 
 
-def test_a_key_of_any_interface_is_judged_by_its_effective_value() -> None:
-    asked = plain(net__ipv4__conf__ens3f0np0__rp_filter=2)
+@pytest.mark.parametrize(
+    ("common", "own", "effective", "standing"),
+    [
+        ("1", "0", "1", Standing.WRONG),
+        ("2", "0", "2", Standing.RIGHT),
+        ("0", "2", "2", Standing.RIGHT),
+    ],
+    ids=["the row", "twin by all", "twin by the interface"],
+)
+def test_bug_16_of_an_interface_that_is_no_rail(
+    common: str, own: str, effective: str, standing: Standing
+) -> None:
     key = "net.ipv4.conf.ens3f0np0.rp_filter"
-    strict = snapshot(None, {key: "0", "net.ipv4.conf.all.rp_filter": "1"})
-    assert of(key, asked, strict).running.detail == "effective 1: all has 1, ens3f0np0 has 0"
-    assert verdict(of(key, asked, strict), LIVE) is Verdict.WRONG
+    seen = snapshot(None, {key: own, "net.ipv4.conf.all.rp_filter": common})
+    found = of(key, plain(net__ipv4__conf__ens3f0np0__rp_filter=2), seen).running
+    assert (found.value, found.standing) == (effective, standing)
+    assert found.detail == f"effective {effective}: all has {common}, ens3f0np0 has {own}"
 
 
 def test_without_rails_no_nic_is_read() -> None:
