@@ -13,6 +13,7 @@ OUR_GRUB = "/etc/default/grub.d/99-zz-railwright.cfg"
 OUR_LOAD = "/etc/modules-load.d/99-zz-railwright.conf"
 OUR_SOURCES = "/etc/chrony/sources.d/railwright.sources"
 JOB = "railwright-lab-job.service"
+HELD = "railwright-lab-held"
 
 
 @dataclass(frozen=True)
@@ -47,133 +48,124 @@ class Break:
     undo: str = ""
 
 
-def _sysctl(
-    key: str, verdict: str, *names: str, after: str = "ok", still: tuple[str, ...] = ()
+def _row(
+    name: str, node: str, script: str, *says: Says, fails: tuple[str, ...], undo: str = ""
+) -> Break:
+    """A row; ``fails`` come without the node, which stands first in the brackets of their ids."""
+    on_node = tuple(test.replace("[", f"[{node}-", 1) for test in fails)
+    return Break(name, node, script, says, on_node, undo)
+
+
+def _stays(
+    component: str,
+    key: str,
+    verdict: str,
+    names: tuple[str, ...],
+    effect: str = "live",
+    still: tuple[str, ...] = (),
 ) -> Says:
-    return Says("sysctl", key, verdict, names, after=after, still=still)
+    """What no run may put right: its verdict is the same after one."""
+    return Says(component, key, verdict, names, effect, verdict, still)
 
 
-def _sysctl_fails(node: str, *keys: str) -> tuple[str, ...]:
-    return tuple(f"test_sysctl.py::test_sysctl[{node}-{key}]" for key in keys)
-
-
-def _sysctl_rows() -> tuple[Break, ...]:
+def _overridden_rows() -> tuple[Break, ...]:
+    vendor, site = "/usr/lib/sysctl.d/99-zzz-vendor.conf", "/etc/sysctl.d/zz-site.conf"
     return (
-        Break(
-            name="sysctl overridden by a later file in /usr/lib/sysctl.d",
-            node="gpu001",
-            script="""
-echo 'vm.swappiness = 60' >/usr/lib/sysctl.d/99-zzz-vendor.conf
+        _row(
+            "sysctl overridden by a later file in /usr/lib/sysctl.d",
+            "gpu001",
+            f"""
+echo 'vm.swappiness = 60' >{vendor}
 sysctl -qw vm.swappiness=60
 """,
-            says=(
-                _sysctl(
-                    "vm.swappiness",
-                    "overridden",
-                    "persisted 60 by /usr/lib/sysctl.d/99-zzz-vendor.conf:1",
-                    "running 60",
-                    after="overridden",
-                    still=("running 1 ",),
-                ),
+            _stays(
+                "sysctl",
+                "vm.swappiness",
+                "overridden",
+                (f"persisted 60 by {vendor}:1", "running 60"),
+                still=("running 1 ",),
             ),
-            fails=_sysctl_fails("gpu001", "vm.swappiness"),
-            undo="rm -f /usr/lib/sysctl.d/99-zzz-vendor.conf",
+            fails=("test_sysctl.py::test_sysctl[vm.swappiness]",),
+            undo=f"rm -f {vendor}",
         ),
-        Break(
-            name="sysctl overridden by a later file in /etc/sysctl.d",
-            node="gpu001",
-            script="""
-printf '# of the site\\nnet/core/somaxconn=4096\\n' >/etc/sysctl.d/zz-site.conf
-""",
-            says=(
-                _sysctl(
-                    "net.core.somaxconn",
-                    "overridden",
-                    "persisted 4096 by /etc/sysctl.d/zz-site.conf:2",
-                    after="overridden",
-                ),
-            ),
-            fails=_sysctl_fails("gpu001", "net.core.somaxconn"),
-            undo="rm -f /etc/sysctl.d/zz-site.conf",
+        _row(
+            "sysctl overridden by a later file in /etc/sysctl.d",
+            "gpu001",
+            f"printf '# of the site\\nnet/core/somaxconn=4096\\n' >{site}",
+            _stays("sysctl", "net.core.somaxconn", "overridden", (f"persisted 4096 by {site}:2",)),
+            fails=("test_sysctl.py::test_sysctl[net.core.somaxconn]",),
+            undo=f"rm -f {site}",
         ),
-        Break(
-            name="sysctl overridden by /etc/sysctl.conf when somebody reloads",
-            node="gpu001",
-            script="echo 'vm.zone_reclaim_mode = 1' >>/etc/sysctl.conf",
-            says=(
-                _sysctl(
-                    "vm.zone_reclaim_mode",
-                    "overridden",
-                    "/etc/sysctl.conf:",
-                    "`sysctl --system`",
-                    after="overridden",
-                ),
+        _row(
+            "sysctl overridden by /etc/sysctl.conf when somebody reloads",
+            "gpu001",
+            "echo 'vm.zone_reclaim_mode = 1' >>/etc/sysctl.conf",
+            _stays(
+                "sysctl",
+                "vm.zone_reclaim_mode",
+                "overridden",
+                ("/etc/sysctl.conf:", "`sysctl --system`"),
             ),
-            fails=_sysctl_fails("gpu001", "vm.zone_reclaim_mode"),
+            fails=("test_sysctl.py::test_sysctl[vm.zone_reclaim_mode]",),
             # Debian 13 has no such file.
             undo="""
 sed -i '/^vm.zone_reclaim_mode/d' /etc/sysctl.conf
 [ -s /etc/sysctl.conf ] || rm -f /etc/sysctl.conf
 """,
         ),
-        Break(
-            name="sysctl set in the files only",
-            node="gpu001",
-            script="sysctl -qw net.core.netdev_max_backlog=1000",
-            says=(_sysctl("net.core.netdev_max_backlog", "not_running", "running 1000"),),
-            fails=_sysctl_fails("gpu001", "net.core.netdev_max_backlog"),
+    )
+
+
+def _sysctl_rows() -> tuple[Break, ...]:
+    site = "/etc/sysctl.d/50-site.conf"
+    lines = ("test_sysctl.py::test_sysctl_lines_are_assignments[lines]",)
+    return (
+        _row(
+            "sysctl set in the files only",
+            "gpu001",
+            "sysctl -qw net.core.netdev_max_backlog=1000",
+            Says("sysctl", "net.core.netdev_max_backlog", "not_running", ("running 1000",)),
+            fails=("test_sysctl.py::test_sysctl[net.core.netdev_max_backlog]",),
         ),
-        Break(
-            name="sysctl set live only",
-            node="gpu002",
-            script=f"sed -i '/^vm.max_map_count/d' {OUR_SYSCTL}",
-            says=(
-                _sysctl("vm.max_map_count", "not_persisted"),
-                _sysctl(OUR_SYSCTL, "wrong", OUR_SYSCTL),
-            ),
-            fails=_sysctl_fails("gpu002", "vm.max_map_count"),
+        _row(
+            "sysctl set live only",
+            "gpu002",
+            f"sed -i '/^vm.max_map_count/d' {OUR_SYSCTL}",
+            Says("sysctl", "vm.max_map_count", "not_persisted"),
+            Says("sysctl", OUR_SYSCTL, "wrong", (OUR_SYSCTL,)),
+            fails=("test_sysctl.py::test_sysctl[vm.max_map_count]",),
         ),
-        Break(
-            name="sysctl wrong in our file and live",
-            node="gpu002",
-            script=f"""
+        _row(
+            "sysctl wrong in our file and live",
+            "gpu002",
+            f"""
 sed -i 's/^kernel.panic = .*/kernel.panic = 0/' {OUR_SYSCTL}
 sysctl -qw kernel.panic=0
 """,
-            says=(_sysctl("kernel.panic", "wrong", f"persisted 0 by {OUR_SYSCTL}:", "running 0"),),
-            fails=_sysctl_fails("gpu002", "kernel.panic"),
+            Says("sysctl", "kernel.panic", "wrong", (f"persisted 0 by {OUR_SYSCTL}:", "running 0")),
+            fails=("test_sysctl.py::test_sysctl[kernel.panic]",),
         ),
-        Break(
-            name="comment with slashes in our own sysctl file",
-            node="gpu002",
-            script=f"echo '// raised by hand' >>{OUR_SYSCTL}",
-            says=(_sysctl(OUR_SYSCTL, "wrong", OUR_SYSCTL),),
-            fails=("test_sysctl.py::test_sysctl_lines_are_assignments[gpu002-lines]",),
+        _row(
+            "comment with slashes in our own sysctl file",
+            "gpu002",
+            f"echo '// raised by hand' >>{OUR_SYSCTL}",
+            Says("sysctl", OUR_SYSCTL, "wrong", (OUR_SYSCTL,)),
+            fails=lines,
         ),
-        Break(
-            name="comment with slashes in a foreign sysctl file",
-            node="gpu001",
-            script="""
-printf '# of the site\\n// see the wiki\\n' >/etc/sysctl.d/50-site.conf
-""",
-            says=(
-                _sysctl(
-                    "/etc/sysctl.d/50-site.conf",
-                    "wrong",
-                    "/etc/sysctl.d/50-site.conf:2",
-                    "// see the wiki",
-                    after="wrong",
-                ),
-            ),
-            fails=("test_sysctl.py::test_sysctl_lines_are_assignments[gpu001-lines]",),
-            undo="rm -f /etc/sysctl.d/50-site.conf",
+        _row(
+            "comment with slashes in a foreign sysctl file",
+            "gpu001",
+            f"printf '# of the site\\n// see the wiki\\n' >{site}",
+            _stays("sysctl", site, "wrong", (f"{site}:2", "// see the wiki")),
+            fails=lines,
+            undo=f"rm -f {site}",
         ),
-        Break(
-            name="NUMA balancing at 2, which is on",
-            node="gpu001",
-            script="sysctl -qw kernel.numa_balancing=2",
-            says=(_sysctl("kernel.numa_balancing", "not_running", "running 2"),),
-            fails=_sysctl_fails("gpu001", "kernel.numa_balancing"),
+        _row(
+            "NUMA balancing at 2, which is on",
+            "gpu001",
+            "sysctl -qw kernel.numa_balancing=2",
+            Says("sysctl", "kernel.numa_balancing", "not_running", ("running 2",)),
+            fails=("test_sysctl.py::test_sysctl[kernel.numa_balancing]",),
         ),
     )
 
@@ -181,120 +173,82 @@ printf '# of the site\\n// see the wiki\\n' >/etc/sysctl.d/50-site.conf
 def _kernel_rows() -> tuple[Break, ...]:
     arguments = ("iommu", "nowatchdog", "intel_idle.max_cstate", "processor.max_cstate")
     reset = "/etc/default/grub.d/zz-site.cfg"
+    stale = (f"{OUR_GRUB}:", "/boot/grub/grub.cfg was made before")
     return (
-        Break(
-            name="transparent huge pages changed live",
-            node="gpu001",
-            script="echo always >/sys/kernel/mm/transparent_hugepage/enabled",
-            says=(Says("kernel", "thp enabled", "not_running", ("running always",)),),
-            fails=("test_kernel.py::test_thp[gpu001-enabled]",),
+        _row(
+            "transparent huge pages changed live",
+            "gpu001",
+            "echo always >/sys/kernel/mm/transparent_hugepage/enabled",
+            Says("kernel", "thp enabled", "not_running", ("running always",)),
+            fails=("test_kernel.py::test_thp[enabled]",),
         ),
-        Break(
-            name="our drop-in removed, all still in force",
-            node="gpu002",
-            script=f"rm {OUR_TMPFILES}",
-            says=(
-                Says("kernel", "thp enabled", "not_persisted"),
-                Says("kernel", "thp defrag", "not_persisted"),
-                Says("kernel", OUR_TMPFILES, "wrong"),
-            ),
-            fails=("test_kernel.py::test_thp[gpu002-enabled]",),
+        _row(
+            "our drop-in removed, all still in force",
+            "gpu002",
+            f"rm {OUR_TMPFILES}",
+            Says("kernel", "thp enabled", "not_persisted"),
+            Says("kernel", "thp defrag", "not_persisted"),
+            Says("kernel", OUR_TMPFILES, "wrong"),
+            fails=("test_kernel.py::test_thp[enabled]",),
         ),
-        Break(
-            name="grub.cfg made before the drop-in",
-            node="gpu001",
-            script="sed -i 's/ iommu=pt//' /boot/grub/grub.cfg",
-            says=(
-                Says(
-                    "kernel",
-                    "argument iommu",
-                    "not_generated",
-                    (f"{OUR_GRUB}:", "/boot/grub/grub.cfg was made before"),
-                    effect="reboot",
-                ),
-            ),
-            fails=("test_kernel.py::test_argument[gpu001-iommu]",),
+        _row(
+            "grub.cfg made before the drop-in",
+            "gpu001",
+            "sed -i 's/ iommu=pt//' /boot/grub/grub.cfg",
+            Says("kernel", "argument iommu", "not_generated", stale, effect="reboot"),
+            fails=("test_kernel.py::test_argument[iommu]",),
         ),
-        Break(
-            name="a later file of grub.d resets GRUB_CMDLINE_LINUX_DEFAULT",
-            node="gpu002",
-            script=f"""echo 'GRUB_CMDLINE_LINUX_DEFAULT="quiet"' >{reset}""",
-            says=tuple(
-                Says(
-                    "kernel",
-                    f"argument {name}",
-                    "overridden",
-                    (f"{reset}:1",),
-                    effect="reboot",
-                    after="overridden",
-                )
+        _row(
+            "a later file of grub.d resets GRUB_CMDLINE_LINUX_DEFAULT",
+            "gpu002",
+            f"""echo 'GRUB_CMDLINE_LINUX_DEFAULT="quiet"' >{reset}""",
+            *(
+                _stays("kernel", f"argument {name}", "overridden", (f"{reset}:1",), effect="reboot")
                 for name in (*arguments, "hugepages")
             ),
-            fails=tuple(f"test_kernel.py::test_argument[gpu002-{name}]" for name in arguments),
+            fails=tuple(f"test_kernel.py::test_argument[{name}]" for name in arguments),
             undo=f"rm -f {reset}",
         ),
-        Break(
-            name="huge pages short on one NUMA node",
-            node="gpu001",
-            script="""
-cd /sys/devices/system/node/node1/hugepages/hugepages-2048kB
-echo 10 >nr_hugepages
-""",
-            says=(Says("hugepages", "2M node1", "not_running", ("asked 64, has 10",)),),
-            fails=("test_hugepages.py::test_hugepages[gpu001-2M node1]",),
+        _row(
+            "huge pages short on one NUMA node",
+            "gpu001",
+            "echo 10 >/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages",
+            Says("hugepages", "2M node1", "not_running", ("asked 64, has 10",)),
+            fails=("test_hugepages.py::test_hugepages[2M node1]",),
         ),
     )
 
 
 def _module_rows() -> tuple[Break, ...]:
+    listed = ("sunrpc", "rdma_rxe", "rdma_ucm", "nvme_rdma", "nf_conntrack")
+    waits = ("waits for driver",)
+    comes = ("comes with the module nf_conntrack",)
     return (
-        Break(
-            name="blacklisted module loaded",
-            node="gpu001",
+        _row(
+            "blacklisted module loaded",
+            "gpu001",
             # Without -i the install line of the blacklist would keep it out.
-            script="modprobe -i rds",
-            says=(
-                Says(
-                    "modules",
-                    "blacklist rds",
-                    "pending",
-                    ("waits for driver",),
-                    effect="driver",
-                    after="pending",
-                    still=("waits for driver",),
-                ),
-            ),
-            fails=("test_modules.py::test_module_is_kept_out[gpu001-rds]",),
+            "modprobe -i rds",
+            _stays("modules", "blacklist rds", "pending", waits, effect="driver", still=waits),
+            fails=("test_modules.py::test_module_is_kept_out[rds]",),
             undo="modprobe -r rds",
         ),
-        Break(
-            name="modules loaded, but not listed for the next boot",
-            node="gpu001",
-            script=f"rm {OUR_LOAD}",
-            says=(
-                Says("modules", "load sunrpc", "not_persisted"),
-                Says("modules", "load rdma_rxe", "not_persisted"),
-                Says("modules", "load rdma_ucm", "not_persisted"),
-                Says("modules", "load nvme_rdma", "not_persisted"),
-                Says("modules", "load nf_conntrack", "not_persisted"),
-                Says("modules", OUR_LOAD, "wrong"),
-            ),
-            fails=("test_modules.py::test_module_is_loaded[gpu001-sunrpc]",),
+        _row(
+            "modules loaded, but not listed for the next boot",
+            "gpu001",
+            f"rm {OUR_LOAD}",
+            *(Says("modules", f"load {name}", "not_persisted") for name in listed),
+            Says("modules", OUR_LOAD, "wrong"),
+            fails=("test_modules.py::test_module_is_loaded[sunrpc]",),
         ),
-        Break(
-            name="row 37: module gone, and its sysctls with it",
-            node="gpu002",
-            script="modprobe -r nf_conntrack",
-            says=(
-                Says("modules", "load nf_conntrack", "not_running"),
-                Says("modules", "option nf_conntrack.acct", "not_running"),
-                _sysctl(
-                    "net.netfilter.nf_conntrack_max",
-                    "not_running",
-                    "comes with the module nf_conntrack",
-                ),
-            ),
-            fails=("test_modules.py::test_module_is_loaded[gpu002-nf_conntrack]",),
+        _row(
+            "row 37: module gone, and its sysctls with it",
+            "gpu002",
+            "modprobe -r nf_conntrack",
+            Says("modules", "load nf_conntrack", "not_running"),
+            Says("modules", "option nf_conntrack.acct", "not_running"),
+            Says("sysctl", "net.netfilter.nf_conntrack_max", "not_running", comes),
+            fails=("test_modules.py::test_module_is_loaded[nf_conntrack]",),
         ),
     )
 
@@ -302,37 +256,35 @@ def _module_rows() -> tuple[Break, ...]:
 def _limit_rows() -> tuple[Break, ...]:
     limits = ("memlock", "nofile", "nproc")
     return (
-        Break(
-            name="memlock unlimited in limits.conf, services get 8 MiB",
-            node="gpu002",
-            script=f"""
+        _row(
+            "memlock unlimited in limits.conf, services get 8 MiB",
+            "gpu002",
+            f"""
 echo '* - memlock unlimited  # a break' >>/etc/security/limits.conf
 rm {OUR_MANAGER}
 systemctl daemon-reexec
 systemctl restart {JOB}
 """,
-            says=(
-                Says("limits", OUR_MANAGER, "wrong"),
-                *(
-                    Says("limits", f"systemd default {name}", "wrong", effect="new_processes")
-                    for name in limits
-                ),
-                *(
-                    Says(
-                        "limits",
-                        f"service {JOB} {name}",
-                        "wrong",
-                        ("process ",),
-                        effect="service",
-                        after="pending",
-                        still=(f"{JOB} keeps it until it is restarted", "waits for service"),
-                    )
-                    for name in limits
-                ),
+            Says("limits", OUR_MANAGER, "wrong"),
+            *(
+                Says("limits", f"systemd default {name}", "wrong", effect="new_processes")
+                for name in limits
+            ),
+            *(
+                Says(
+                    "limits",
+                    f"service {JOB} {name}",
+                    "wrong",
+                    ("process ",),
+                    effect="service",
+                    after="pending",
+                    still=(f"{JOB} keeps it until it is restarted", "waits for service"),
+                )
+                for name in limits
             ),
             fails=(
-                "test_limits.py::test_new_service[gpu002-memlock-of-services]",
-                f"test_limits.py::test_service[gpu002-memlock-of-{JOB}]",
+                "test_limits.py::test_new_service[memlock-of-services]",
+                f"test_limits.py::test_service[memlock-of-{JOB}]",
             ),
             undo=f"""
 sed -i '/# a break$/d' /etc/security/limits.conf
@@ -343,83 +295,62 @@ systemctl restart {JOB}
 
 
 def _time_rows() -> tuple[Break, ...]:
+    silent = ("chronyd does not answer",)
     return (
-        Break(
-            name="chronyd stopped",
-            node="gpu001",
-            script="systemctl stop chrony.service",
-            says=(
-                Says("time", "service", "not_running", ("chrony.service",)),
-                Says("time", "source 10.0.2.2", "not_running", ("chronyd does not answer",)),
-                Says("time", "synchronised", "not_running", ("chronyd does not answer",)),
-            ),
-            fails=("test_time.py::test_time_service[gpu001-chrony]",),
+        _row(
+            "chronyd stopped",
+            "gpu001",
+            "systemctl stop chrony.service",
+            Says("time", "service", "not_running", ("chrony.service",)),
+            Says("time", "source 10.0.2.2", "not_running", silent),
+            Says("time", "synchronised", "not_running", silent),
+            fails=("test_time.py::test_time_service[chrony]",),
         ),
-        Break(
-            name="our file with a mode in which chronyd cannot read it",
-            node="gpu002",
-            script=f"chmod 600 {OUR_SOURCES}; chronyc reload sources",
-            says=(
-                Says("time", OUR_SOURCES, "wrong", ("root 600",)),
-                Says("time", "source 10.0.2.2", "not_running", ("chronyd does not know it",)),
-            ),
-            fails=("test_time.py::test_time_source[gpu002-10.0.2.2]",),
+        _row(
+            "our file with a mode in which chronyd cannot read it",
+            "gpu002",
+            f"chmod 600 {OUR_SOURCES}; chronyc reload sources",
+            Says("time", OUR_SOURCES, "wrong", ("root 600",)),
+            Says("time", "source 10.0.2.2", "not_running", ("chronyd does not know it",)),
+            fails=("test_time.py::test_time_source[10.0.2.2]",),
         ),
     )
 
 
-_UPGRADE = """
-apt-get install -qq -y --allow-change-held-packages railwright-lab-held=1.1
-"""
-_HELD = "version railwright-lab-held"
-# apt takes the hold off what it is told to install.
-_UNHELD = Says("holds", "hold railwright-lab-held", "wrong", ("persisted not held",))
-
-
 def _hold_rows() -> tuple[Break, ...]:
+    version = f"version {HELD}"
+    upgrade = f"apt-get install -qq -y --allow-change-held-packages {HELD}=1.1"
+    # apt takes the hold off what it is told to install.
+    unheld = Says("holds", f"hold {HELD}", "wrong", ("persisted not held",))
+    named = ("must be 1.0, is 1.1", "apt-get install")
+    moved, accept = "held at 1.0, is 1.1", "name 1.1 in the inventory to accept it"
+    fails = (f"test_holds.py::test_hold_version[{HELD}]",)
     return (
-        Break(
-            name="held package upgraded, its version named in the inventory",
-            node="gpu001",
-            script=_UPGRADE,
-            says=(
-                Says(
-                    "holds",
-                    _HELD,
-                    "wrong",
-                    ("must be 1.0, is 1.1", "apt-get install"),
-                    effect="service",
-                ),
-                _UNHELD,
-            ),
-            fails=("test_holds.py::test_hold_version[gpu001-railwright-lab-held]",),
+        _row(
+            "held package upgraded, its version named in the inventory",
+            "gpu001",
+            upgrade,
+            Says("holds", version, "wrong", named, effect="service"),
+            unheld,
+            fails=fails,
         ),
-        Break(
-            name="held package upgraded, no version named",
-            node="gpu002",
-            script=_UPGRADE,
-            says=(
-                Says(
-                    "holds",
-                    _HELD,
-                    "wrong",
-                    ("held at 1.0, is 1.1", "name 1.1 in the inventory to accept it"),
-                    effect="service",
-                    after="wrong",
-                    still=("held at 1.0, is 1.1",),
-                ),
-                _UNHELD,
-            ),
-            fails=("test_holds.py::test_hold_version[gpu002-railwright-lab-held]",),
-            undo="""
-apt-get install -qq -y --allow-downgrades --allow-change-held-packages railwright-lab-held=1.0
-apt-mark hold railwright-lab-held
+        _row(
+            "held package upgraded, no version named",
+            "gpu002",
+            upgrade,
+            _stays("holds", version, "wrong", (moved, accept), effect="service", still=(moved,)),
+            unheld,
+            fails=fails,
+            undo=f"""
+apt-get install -qq -y --allow-downgrades --allow-change-held-packages {HELD}=1.0
+apt-mark hold {HELD}
 """,
         ),
     )
 
 
 BREAKS: tuple[Break, ...] = (
+    *_overridden_rows(),
     *_sysctl_rows(),
     *_kernel_rows(),
     *_module_rows(),

@@ -1,91 +1,18 @@
-"""The simulated NIC itself: it answers as mlx5 does, in both personalities, and carries RoCE."""
+"""The simulated NIC itself: it answers as mlx5 does, in both personalities."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from .lab import Lab
 from .layout import RAILS
-
-SLOTS = (
-    (Path(__file__).parent / "image/root/usr/local/lib/railwright-lab/rails").read_text().split()
-)
-NODES = ("gpu001", "gpu002")
-RELOAD = "rmmod railsim && modprobe railsim {} && udevadm settle"
-WRITES = 300
-PACKETS = WRITES * 65536 // 4096
-ROCE = 3
-"""The priority that DSCP 26 is mapped to; traffic class 106 is that DSCP, with ECN."""
-
-
-@dataclass(frozen=True)
-class Nic:
-    """The simulated NIC in one rail slot of a node."""
-
-    lab: Lab
-    node: str
-    rail: int = 0
-
-    def sh(self, script: str, refused: bool = False) -> str:
-        done = self.lab.run(self.node, f"dev={self.dev}\n{script}")
-        assert (done.returncode != 0) == refused, f"{script}: {done.stdout}{done.stderr}"
-        return done.stdout
-
-    @property
-    def dev(self) -> str:
-        return f"$(ls /sys/bus/pci/devices/{SLOTS[self.rail]}/net)"
-
-    @property
-    def name(self) -> str:
-        return self.sh("echo $dev").strip()
-
-    def dcb(self, table: str) -> dict[str, Any]:
-        return dict(json.loads(self.sh(f"dcb -j -N -s {table} show dev $dev")))
-
-    def set(self, table: str, words: str, refused: bool = False) -> None:
-        """dcb of iproute2 6.1 can fail on its own answer, where a second ends in between."""
-        done = self.lab.run(
-            self.node, f"dev={self.dev}\ndcb {table} {words.replace('DEV', 'dev $dev')}"
-        )
-        failed = done.returncode != 0 and "Protocol error" not in done.stderr
-        assert failed == refused, f"{words}: {done.stderr}"
-
-    def sysfs(self, file: str) -> str:
-        return self.sh(f"cat /sys/class/net/$dev/{file}").strip()
-
-    def pause(self) -> dict[str, str]:
-        """From text: the JSON of ethtool 6.1 says true whatever the setting is."""
-        lines = self.sh("ethtool -a $dev").splitlines()[1:]
-        return {
-            name: value.strip()
-            for name, _, value in (line.partition(":") for line in lines)
-            if value
-        }
-
-    def counters(self) -> dict[str, int]:
-        lines = self.sh("ethtool -S $dev").splitlines()[1:]
-        return {name.strip(): int(value) for name, value in (line.split(":") for line in lines)}
-
-    def grown(self, since: dict[str, int], names: str) -> dict[int, int]:
-        """Growth of a counter by priority; ``names`` is like ``tx_prio{}_packets``."""
-        now = self.counters()
-        return {n: now[names.format(n)] - since[names.format(n)] for n in range(8)}
-
-    def reload(self, parameters: str = "") -> None:
-        self.sh(RELOAD.format(parameters))
+from .railsim import NODES, ROCE, SLOTS, Nic, of_first_rail
 
 
 @pytest.fixture(scope="module")
 def nics(lab: Lab) -> Iterator[dict[str, Nic]]:
-    """The NICs of rail 0; whatever was done to any NIC is forgotten at the end."""
-    found = {node: Nic(lab, node) for node in NODES}
-    yield found
-    for nic in found.values():
-        nic.reload()
+    yield from of_first_rail(lab)
 
 
 @pytest.fixture
@@ -93,18 +20,6 @@ def nic(nics: dict[str, Nic]) -> Nic:
     """A NIC that is up, with MTU 9000."""
     nics["gpu001"].sh("ip link set $dev mtu 9000 up")
     return nics["gpu001"]
-
-
-@pytest.fixture
-def linked(nics: dict[str, Nic]) -> dict[str, Nic]:
-    """Both ends of rail 0 with addresses, DSCP 26 on priority 3 and PFC there."""
-    for number, nic in enumerate(nics.values(), start=1):
-        nic.sh(f"ip link set $dev mtu 9000 up; ip address replace 198.18.0.{number}/24 dev $dev")
-        nic.set("app", "replace DEV dscp-prio 26:3")
-        nic.set("pfc", "set DEV prio-pfc all:off 3:on")
-    for nic in nics.values():
-        _wait_for_carrier(nic)
-    return nics
 
 
 @pytest.fixture
@@ -117,19 +32,6 @@ def ofed(nic: Nic) -> Iterator[Nic]:
 
 def _pause(rx: str, tx: str) -> dict[str, str]:
     return {"Autonegotiate": "off", "RX": rx, "TX": tx}
-
-
-def _wait_for_carrier(nic: Nic) -> None:
-    nic.sh("timeout 10 sh -c 'until [ \"$(cat /sys/class/net/$0/carrier)\" = 1 ]; do :; done' $dev")
-
-
-def _send(nics: dict[str, Nic], options: str) -> None:
-    """RDMA writes from gpu002 to gpu001."""
-    command = f"timeout 100 ib_write_bw -d mlx5_0 -s 65536 -n {WRITES} {options}"
-    nics["gpu001"].sh(f"{command} >/tmp/ib_write_bw.log 2>&1 </dev/null &")
-    ready = "timeout 20 sh -c 'until ss -Hlnt sport = :18515 | grep -q .; do sleep 0.2; done'"
-    nics["gpu001"].sh(ready)
-    nics["gpu002"].sh(f"{command} 198.18.0.1")
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -184,14 +86,14 @@ def test_nic_starts_with_the_defaults_of_the_firmware(nics: dict[str, Nic]) -> N
 
 def test_pfc_round_trip_divides_the_buffer_and_takes_the_link_down(nic: Nic) -> None:
     nic.set("pfc", "set DEV prio-pfc all:off")
-    _wait_for_carrier(nic)
+    nic.wait_for_carrier()
     downs = int(nic.sysfs("carrier_down_count"))
     nic.set("pfc", "set DEV prio-pfc 3:on delay 9")
     found = nic.dcb("pfc")
     assert found["prio_pfc"] == [n == ROCE for n in range(8)]
     assert (found["pfc_cap"], found["delay"]) == (8, 9)
     assert nic.dcb("buffer")["prio_buffer"] == [int(n == ROCE) for n in range(8)]
-    _wait_for_carrier(nic)
+    nic.wait_for_carrier()
     assert int(nic.sysfs("carrier_down_count")) == downs + 1
     nic.set("pfc", "set DEV prio-pfc 3:on")
     assert int(nic.sysfs("carrier_down_count")) == downs + 1
@@ -280,33 +182,12 @@ def test_rdma_mtu_follows_the_mtu(nic: Nic) -> None:
 
 
 def test_link_follows_the_nic_below(nic: Nic) -> None:
-    _wait_for_carrier(nic)
+    nic.wait_for_carrier()
     nic.sh("ip link set under0 down")
     assert nic.sysfs("carrier") == "0"
     nic.sh("ip link set under0 up")
     assert nic.sysfs("carrier") == "1"
     assert nic.sysfs("speed") == "400000"
-
-
-def test_roce_is_counted_on_the_priority_of_its_dscp(linked: dict[str, Nic]) -> None:
-    receiver, sender = linked.values()
-    received, sent = receiver.counters(), sender.counters()
-    _send(linked, "--tclass=106")
-    tx = sender.grown(sent, "tx_prio{}_packets")
-    rx = receiver.grown(received, "rx_prio{}_packets")
-    assert tx[ROCE] == rx[ROCE] >= PACKETS
-    for grown in (tx, rx):
-        assert sum(grown.values()) - grown[ROCE] < grown[ROCE] / 100
-
-
-def test_rails_are_isolated(linked: dict[str, Nic], lab: Lab) -> None:
-    others = [Nic(lab, node, rail) for node in NODES for rail in (1, 4)]
-    for other in others:
-        other.sh("ip link set $dev up")
-    before = [other.counters() for other in others]
-    _send(linked, "--tclass=106")
-    for other, since in zip(others, before, strict=True):
-        assert other.grown(since, "rx_prio{}_packets")[ROCE] == 0
 
 
 def test_inbox_has_nothing_of_the_vendor(nic: Nic) -> None:
@@ -342,24 +223,6 @@ def test_trust_is_dscp_from_the_first_app_entry_to_the_last(ofed: Nic) -> None:
     assert "34\t4" in ofed.sysfs("qos/dscp2prio")
     ofed.set("app", "del DEV dscp-prio 48:6")
     assert ofed.sysfs("qos/trust") == "pcp"
-
-
-def test_ofed_forces_the_traffic_class(
-    nics: dict[str, Nic], request: pytest.FixtureRequest
-) -> None:
-    sender = nics["gpu002"]
-    sender.reload("personality=ofed")
-    try:
-        linked = request.getfixturevalue("linked")
-        file = "/sys/class/infiniband/mlx5_0/tc/1/traffic_class"
-        assert sender.sh(f"cat {file}") == ""
-        sender.sh(f"echo 106 >{file}")
-        assert sender.sh(f"cat {file}") == "Global tclass=106\n"
-        sent = sender.counters()
-        _send(linked, "")
-        assert sender.grown(sent, "tx_prio{}_packets")[ROCE] >= PACKETS
-    finally:
-        sender.reload()
 
 
 def _set_all(nic: Nic) -> None:

@@ -1,117 +1,38 @@
-"""What the modules component decides and does."""
-
-from collections.abc import Mapping
-from typing import Any
+"""What the modules component loads and keeps out, and what it writes for it."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploys.modules import COMPONENT, actions, settings
-from railwright.actions import Action, InstallFile, RemoveFile, Run
-from railwright.converge import settings_of, unmet
+from deploys.modules import COMPONENT, settings
+from railwright.actions import InstallFile, RemoveFile, Run
+from railwright.component import settings_of
+from railwright.converge import unmet
 from railwright.modprobe import LOAD_PATH, MODPROBE_PATH
 from railwright.owned import HEADER
-from railwright.schema import EffectsSpec, ModulesSpec, Node
-from railwright.settings import Effect, Setting, Standing, Verdict, changes, verdict
-from railwright.snapshot import Section, Snapshot
-from tests.unit.records import MARKER, metadata, records
-
-KERNEL = "6.1.0-57-amd64"
-IMAGE = f"/boot/initrd.img-{KERNEL}"
-LIVE = frozenset({Effect.LIVE, Effect.NEW_PROCESSES})
-DRIVER = LIVE | {Effect.DRIVER}
-
-PATHS = {
-    "dummy": "kernel/drivers/net/dummy.ko",
-    "mlx5_core": "kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko.zst",
-    "nf_conntrack": "kernel/net/netfilter/nf_conntrack.ko",
-    "nouveau": "kernel/drivers/gpu/drm/nouveau/nouveau.ko",
-    "rds": "kernel/net/rds/rds.ko",
-}
-
-
-def node(allow: frozenset[Effect] = LIVE, **spec: object) -> Node:
-    return Node(
-        name="n1", modules=ModulesSpec.model_validate(spec), effects=EffectsSpec(allow=allow)
-    )
-
-
-def host(
-    files: Mapping[str, str] | None = None,
-    loaded: Mapping[str, str] | None = None,
-    values: Mapping[str, str] | None = None,
-    *,
-    drives: str = "",
-    cmdline: str = "quiet",
-    image_mtime: int = 200,
-    builtin: str = "",
-    mtime: int = 100,
-    container: bool = False,
-    others: str = "",
-) -> Snapshot:
-    """``loaded`` is module to ``REFERENCES USERS``, ``values`` ``MODULE/PARAMETER`` to text."""
-    lines = [f"loaded {m} 16384 {v} Live 0x0" for m, v in (loaded or {}).items()]
-    lines += [f"cmdline {cmdline}", *drives.splitlines(), *others.splitlines()]
-    if not container:
-        lines += [f"dep {KERNEL} {path}" for path in PATHS.values()]
-    lines += [f"builtin {KERNEL} kernel/x/{name}.ko" for name in builtin.split()]
-    shown = [f"/sys/module/{k.replace('/', '/parameters/')}:{v}" for k, v in (values or {}).items()]
-    shown += [f"declared {module}" for module in PATHS]
-    shown += ["declared nf_conntrack acct", "declared dummy numdummies", "declared rds hidden"]
-    image = metadata(IMAGE, mtime=image_mtime)
-    return Snapshot(
-        host="n1",
-        marker=MARKER,
-        sections={
-            "identity": Section(
-                stdout=f"kernel={KERNEL}\n" + ("container=podman\n" if container else ""), rc=0
-            ),
-            "modules_config": Section(stdout=records(files or {}, mtime), rc=0),
-            "modules_kernel": Section(stdout="\n".join(lines) + "\n", rc=0),
-            "modules_parameters": Section(stdout="\n".join(shown) + "\n", rc=0),
-            "modules_initramfs": Section(stdout="" if container else image, rc=0),
-        },
-    )
-
-
-def found(node: Node, snapshot: Snapshot) -> dict[str, Setting]:
-    return {setting.key: setting for setting in settings(node, snapshot)}
-
-
-def done(node: Node, snapshot: Snapshot) -> list[Action]:
-    return list(actions(node, snapshot, settings(node, snapshot)))
-
-
-def commands(node: Node, snapshot: Snapshot) -> list[tuple[str, ...]]:
-    return [a.command for a in done(node, snapshot) if isinstance(a, Run)]
-
-
-def ours(node: Node) -> dict[str, str]:
-    """Our files as a run puts them on a bare host."""
-    return {a.path: a.content for a in done(node, host()) if isinstance(a, InstallFile)}
+from railwright.schema import Node
+from railwright.settings import Effect, Standing, Verdict, changes, verdict
+from railwright.snapshot import Section
+from tests.unit.modules_host import (
+    ASKED,
+    DRIVER,
+    KERNEL,
+    LIVE,
+    commands,
+    converged,
+    done,
+    found,
+    host,
+    node,
+    ours,
+    ours_of,
+)
 
 
 def test_nothing_asked_for_and_nothing_of_ours_is_no_setting() -> None:
     foreign = host({"/etc/modprobe.d/a.conf": "options x y=1\n"})
     assert settings(node(), foreign) == []
     assert done(node(), foreign) == []
-
-
-ASKED = node(
-    load=["nf-conntrack"],
-    options={"nf-conntrack": {"hashsize": 65536, "acct": True}, "dummy": {"numdummies": 2}},
-    blacklist=["rds"],
-)
-
-
-def converged(asked: Node = ASKED, **more: Any) -> Snapshot:
-    values: dict[str, object] = {
-        "files": ours(asked),
-        "loaded": {"nf_conntrack": "0 -"},
-        "values": {"nf_conntrack/hashsize": "65536", "nf_conntrack/acct": "Y"},
-    }
-    return host(**{**values, **more})
 
 
 def test_what_is_written() -> None:
@@ -122,11 +43,6 @@ def test_what_is_written() -> None:
         + "options nf_conntrack acct=Y hashsize=65536\n"
         + "blacklist rds\ninstall rds /bin/false\n",
     }
-
-
-def test_a_value_with_blanks_is_quoted() -> None:
-    asked = node(options={"rds": {"hidden": "a b"}})
-    assert 'options rds hidden="a b"\n' in ours(asked)[MODPROBE_PATH]
 
 
 def test_a_converged_host_is_ok_and_left_alone() -> None:
@@ -150,11 +66,6 @@ def test_what_is_announced_of_a_bare_host_is_what_the_run_makes_of_it() -> None:
         ("update-initramfs", "-u", "-k", KERNEL),
         ("modprobe", "nf_conntrack"),
     ]
-
-
-def test_no_image_is_made_for_modules_that_none_loads() -> None:
-    asked = node(load=["nf_conntrack"], options={"nf_conntrack": {"acct": True}})
-    assert commands(asked, host()) == [("modprobe", "nf_conntrack")]
 
 
 def test_bug_4_a_module_that_is_not_loaded_is_loaded_now_and_at_boot() -> None:
@@ -199,10 +110,6 @@ def test_a_module_that_comes_with_another_kernel_waits_for_a_reboot() -> None:
     assert done(asked, snapshot) == []
 
 
-def ours_of(asked: Node, snapshot: Snapshot) -> dict[str, str]:
-    return {a.path: a.content for a in done(asked, snapshot) if isinstance(a, InstallFile)}
-
-
 def test_a_module_that_another_file_blacklists_is_overridden_and_loaded_all_the_same() -> None:
     asked = node(load=["nf_conntrack"])
     files = {"/etc/modprobe.d/a.conf": "# x\nblacklist nf-conntrack\n", **ours(asked)}
@@ -239,132 +146,6 @@ def test_a_module_that_our_own_file_kept_out_until_now_is_loaded() -> None:
     )
     assert setting.remedy is None
     assert [type(a) for a in done(asked, host(before))] == [InstallFile, RemoveFile, Run]
-
-
-def test_an_option_that_a_later_file_sets_is_overridden() -> None:
-    asked = node(options={"nf_conntrack": {"acct": True}})
-    zz = {"/usr/lib/modprobe.d/zzz.conf": "options nf_conntrack acct=N\n"}
-    for files in ({**zz, **ours(asked)}, zz):
-        setting = found(asked, host(files))["option nf_conntrack.acct"]
-        assert verdict(setting, LIVE) is Verdict.OVERRIDDEN
-        assert setting.persisted.decider == "/usr/lib/modprobe.d/zzz.conf:1"
-        assert changes(setting, LIVE) == []
-
-
-def test_an_option_of_an_earlier_file_is_beaten() -> None:
-    asked = node(options={"nf_conntrack": {"acct": True}})
-    earlier = {"/etc/modprobe.d/nvidia.conf": "options nf_conntrack acct=0\n"}
-    setting = found(asked, host(earlier))["option nf_conntrack.acct"]
-    assert setting.persisted.standing is Standing.WRONG
-    (change,) = changes(setting, LIVE)
-    assert (change.before, change.after) == ("0", "Y")
-    setting = found(asked, host({**earlier, **ours(asked)}))["option nf_conntrack.acct"]
-    assert verdict(setting, LIVE) is Verdict.OK
-
-
-def test_the_kernel_command_line_overrides_an_option() -> None:
-    asked = node(options={"nf_conntrack": {"acct": True}})
-    snapshot = host(ours(asked), cmdline="nf_conntrack.acct=0")
-    setting = found(asked, snapshot)["option nf_conntrack.acct"]
-    assert (verdict(setting, LIVE), setting.persisted.decider) == (
-        Verdict.OVERRIDDEN,
-        "/proc/cmdline",
-    )
-
-
-def test_an_option_in_force_otherwise_waits_for_the_driver_to_be_reloaded() -> None:
-    snapshot = converged(values={"nf_conntrack/hashsize": "65536", "nf_conntrack/acct": "N"})
-    setting = found(ASKED, snapshot)["option nf_conntrack.acct"]
-    assert verdict(setting, LIVE) is Verdict.PENDING
-    assert done(ASKED, snapshot) == []
-    allowed = node(DRIVER, **ASKED.modules.model_dump())
-    assert commands(allowed, snapshot) == [
-        ("modprobe", "-r", "nf_conntrack"),
-        ("modprobe", "nf_conntrack"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("loaded", "drives", "reason"),
-    [
-        ({"dummy": "1 other,"}, "", "it is used by other"),
-        ({"dummy": "3 -"}, "", "it is in use (3 references)"),
-        ({"dummy": "0 -"}, "drives eth0 dummy", "it drives eth0"),
-    ],
-)
-def test_a_driver_that_is_held_waits_for_a_reboot(
-    loaded: dict[str, str], drives: str, reason: str
-) -> None:
-    asked = node(DRIVER, options={"dummy": {"numdummies": 2}})
-    snapshot = host(ours(asked), loaded, {"dummy/numdummies": "1"}, drives=drives)
-    setting = found(asked, snapshot)["option dummy.numdummies"]
-    assert (verdict(setting, DRIVER), setting.effect) == (Verdict.PENDING, Effect.REBOOT)
-    assert setting.running.detail == reason
-    assert setting.remedy == f"cannot be reloaded: {reason}"
-    assert done(asked, snapshot) == []
-
-
-def test_bonding_is_never_reloaded() -> None:
-    asked = node(DRIVER, options={"bonding": {"max_bonds": 0}})
-    snapshot = host(ours(asked), {"bonding": "0 -"}, {"bonding/max_bonds": "1"})
-    assert found(asked, snapshot)["option bonding.max_bonds"].effect is Effect.REBOOT
-
-
-def test_a_parameter_that_the_kernel_does_not_show_has_no_running_state() -> None:
-    asked = node(options={"rds": {"hidden": 1}})
-    snapshot = host(ours(asked), {"rds": "0 -"})
-    setting = found(asked, snapshot)["option rds.hidden"]
-    assert verdict(setting, LIVE) is Verdict.OK
-    assert setting.running.detail == "the kernel does not show this parameter"
-
-
-def test_a_parameter_that_the_module_does_not_have_is_not_ok() -> None:
-    asked = node(options={"nf_conntrack": {"hashsise": 1}})
-    snapshot = host(ours(asked), {"nf_conntrack": "0 -"})
-    setting = found(asked, snapshot)["option nf_conntrack.hashsise"]
-    assert verdict(setting, LIVE) is Verdict.UNREADABLE
-    assert setting.running.detail == "nf_conntrack shows no such parameter; it has: acct"
-
-
-def test_an_option_of_a_module_built_in_belongs_on_the_kernel_command_line() -> None:
-    asked = node(options={"loop": {"max_loop": 8}})
-    snapshot = host(values={"loop/max_loop": "0"}, builtin="loop")
-    setting = found(asked, snapshot)["option loop.max_loop"]
-    assert verdict(setting, LIVE) is Verdict.WRONG
-    assert setting.remedy == "loop is built into the kernel: set kernel.arguments loop.max_loop"
-    assert done(asked, snapshot) == []
-    right = host(values={"loop/max_loop": "8"}, builtin="loop", cmdline="loop.max_loop=8")
-    assert verdict(found(asked, right)["option loop.max_loop"], LIVE) is Verdict.OK
-
-
-def test_an_initramfs_older_than_the_file_that_decides_is_not_generated() -> None:
-    snapshot = converged(image_mtime=99)
-    setting = found(ASKED, snapshot)["option dummy.numdummies"]
-    assert verdict(setting, LIVE) is Verdict.NOT_GENERATED
-    assert setting.persisted.decider == f"{MODPROBE_PATH}:2"
-    assert setting.persisted.detail == f"{IMAGE} is older than the file that decides"
-    # Modules that no initramfs loads are not concerned.
-    assert verdict(found(ASKED, snapshot)["option nf_conntrack.acct"], LIVE) is Verdict.OK
-    assert done(ASKED, snapshot) == [Run(command=("update-initramfs", "-u", "-k", KERNEL))]
-    (change,) = changes(setting, LIVE)
-    assert (change.before, change.after) == ("not in the initramfs", "2")
-
-
-def test_an_initramfs_of_dracut() -> None:
-    image = f"/boot/initramfs-{KERNEL}.img"
-    snapshot = converged(image_mtime=99)
-    text = snapshot.text("modules_initramfs").replace(IMAGE, image)
-    sections = {**snapshot.sections, "modules_initramfs": Section(stdout=text, rc=0)}
-    snapshot = snapshot.model_copy(update={"sections": sections})
-    assert commands(ASKED, snapshot) == [("dracut", "--force", image, KERNEL)]
-
-
-def test_the_initramfs_is_made_anew_when_our_file_goes() -> None:
-    asked = node(options={"mlx5_core": {"prof_sel": 3}})
-    assert done(node(), host(ours(asked))) == [
-        RemoveFile(path=MODPROBE_PATH),
-        Run(command=("update-initramfs", "-u", "-k", KERNEL)),
-    ]
 
 
 def test_a_blacklisted_module_that_is_loaded_needs_the_driver_to_go() -> None:
