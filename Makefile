@@ -8,7 +8,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: setup packages lint unit lab lab-down lab-ssh demo fabric molecule test test-lab test-rails test-trixie bench lock clean
+.PHONY: setup packages lint unit lab lab-down lab-ssh demo fabric molecule test test-lab test-trixie bench lock clean
 
 setup: packages .venv/ready
 
@@ -57,16 +57,11 @@ molecule: setup
 	$(BIN)/python -m pytest -q tests/molecule
 
 test-lab: setup
-	$(BIN)/python -m pytest -q tests/lab --ignore tests/lab/test_fabric.py --ignore tests/lab/test_nic.py
+	$(BIN)/python -m pytest -q tests/lab
 
-# Not part of `make test`: rails with their simulated NICs, on the virtual nodes that run.
-test-rails: lab
-	RAILWRIGHT_LAB_KEEP=1 $(BIN)/python -m pytest -q tests/lab/test_fabric.py tests/lab/test_nic.py
-
-# Not part of `make test`: the same breaks on Debian 13.
+# Not part of `make test`: the same on Debian 13.
 test-trixie: setup
-	DISTRO=trixie $(BIN)/python -m pytest -q tests/lab --ignore tests/lab/test_fabric.py \
-		--ignore tests/lab/test_nic.py
+	DISTRO=trixie $(BIN)/python -m pytest -q tests/lab
 
 test: lint unit fabric molecule test-lab
 

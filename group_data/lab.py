@@ -11,13 +11,24 @@ from railwright.schema import (
     KernelSpec,
     LimitsSpec,
     ModulesSpec,
+    PcieSpec,
+    Rail,
+    RailsSpec,
     SysctlSpec,
     TimeSource,
     TimeSpec,
 )
 
-# Jobs of these nodes are stand-ins and may be restarted; a reboot is asked for by hand.
-effects = EffectsSpec(allow={Effect.LIVE, Effect.NEW_PROCESSES, Effect.SERVICE})
+# Jobs of these nodes are stand-ins, and so are their NICs: services may be restarted and links
+# dropped. A reboot is asked for by hand.
+effects = EffectsSpec(
+    allow={Effect.LIVE, Effect.NEW_PROCESSES, Effect.SERVICE, Effect.LINK},
+)
+# A PCIe switch with four NICs on each NUMA node; there are no GPUs.
+_SLOTS = ("13", "14", "15", "16", "83", "84", "85", "86")
+rails = RailsSpec(nics={rail: Rail(pci=f"0000:{bus}:00.0") for rail, bus in enumerate(_SLOTS)})
+# The virtual machine's bridges are its own.
+pcie = PcieSpec(acs_in_vm=True)
 sysctl = SysctlSpec(
     values={
         "kernel.panic": 10,
@@ -46,12 +57,10 @@ modules = ModulesSpec(
     blacklist={"rds"},
 )
 # The lab's own chronyd, as QEMU's user-mode network shows the machine that runs it.
+_FIRST_PORT = int(os.environ.get("RAILWRIGHT_LAB_PORTS", "2200"))
+_DISTRO = {"bookworm": 0, "trixie": 100}[os.environ.get("DISTRO", "bookworm")]
 time = TimeSpec(
-    sources={
-        "10.0.2.2": TimeSource(
-            port={"bookworm": 11123, "trixie": 11124}[os.environ.get("DISTRO", "bookworm")]
-        )
-    },
+    sources={"10.0.2.2": TimeSource(port=_FIRST_PORT + _DISTRO)},
     max_offset_ms=100.0,
 )
 holds = HoldsSpec(packages={"railwright-lab-held": "1.0"})

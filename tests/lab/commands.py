@@ -103,6 +103,8 @@ class Commands:
             (report.host, found.setting.component, found.setting.key, state): value
             for report in judge(nodes, readings, COMPONENTS)
             for found in report.findings
+            # What is only looked at, such as a GID, follows from the rest.
+            if found.setting.acts
             for state, value in (
                 ("persisted", found.setting.persisted.value),
                 ("running", found.setting.running.value),

@@ -18,7 +18,15 @@ from .demo import Demo
 from .lab import Lab
 from .layout import DISTROS, Distro
 
-ORDER = ("test_demo", "test_breaks", "test_commands", "test_reboot", "test_fabric", "test_nic")
+ORDER = (
+    "test_demo",
+    "test_breaks",
+    "test_commands",
+    "test_reboot",
+    "test_fabric",
+    "test_nic",
+    "test_nic_traffic",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,8 +9,6 @@ Distro = Literal["bookworm", "trixie"]
 DISTROS: tuple[Distro, ...] = get_args(Distro)
 
 # Each distribution has ports of its own, so that both labs can run at once.
-_SSH_PORT_BASE: dict[Distro, int] = {"bookworm": 2200, "trixie": 2300}
-_TIME_PORT: dict[Distro, int] = {"bookworm": 11123, "trixie": 11124}
 _PORTS = "RAILWRIGHT_LAB_PORTS"
 _PORTS_A_LAB = 100
 
@@ -83,8 +81,7 @@ class Layout:
     @property
     def time_port(self) -> int:
         """UDP port of the lab's chronyd, on this machine's loopback interface."""
-        base = _own_ports(self.distro)
-        return _TIME_PORT[self.distro] if base is None else base
+        return _first_port(self.distro)
 
     @property
     def ssh_config(self) -> Path:
@@ -100,8 +97,7 @@ class Layout:
 
     def node(self, number: int) -> Node:
         """Node ``number``, counted from 1. Rails join 1 and 2, 3 and 4, and so on."""
-        base = _own_ports(self.distro)
-        port = number + (_SSH_PORT_BASE[self.distro] if base is None else base)
+        port = _first_port(self.distro) + number
         peer = (number - 1 ^ 1) + 1
         nodes = self.state / "nodes"
         return Node(number, port, nodes / _name(number), nodes / _name(peer))
@@ -116,10 +112,9 @@ def _name(number: int) -> str:
     return f"gpu{number:03}"
 
 
-def _own_ports(distro: Distro) -> int | None:
-    """First of the ports under RAILWRIGHT_LAB_PORTS where set: the time source's, then sshd's."""
-    first = os.environ.get(_PORTS)
-    return None if first is None else int(first) + _PORTS_A_LAB * DISTROS.index(distro)
+def _first_port(distro: Distro) -> int:
+    """The time source's port; those of the nodes' sshd follow. inventories/lab.py has them too."""
+    return int(os.environ.get(_PORTS, "2200")) + _PORTS_A_LAB * DISTROS.index(distro)
 
 
 def layout(distro: Distro) -> Layout:

@@ -10,12 +10,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from .demo import ROOT, DemoError, run
+from .demo import INVENTORY, ROOT, DemoError, run
 from .lab import Lab
 from .layout import DISTROS
 
-# An inventory with rails has the probe read all that there is to read.
-RAILS = "tests/lab/inventories/rails.py"
 SNAPSHOTS = ROOT / "tests" / "snapshots"
 
 
@@ -99,7 +97,7 @@ SCENES = (
 def record(lab: Lab, node: str, name: str) -> None:
     """Save a snapshot of ``node`` as it is now. Raises DemoError where it cannot be read."""
     done = run(
-        ("railwright", "snapshot", RAILS, "--limit", node, "--out", str(SNAPSHOTS / name)),
+        ("railwright", "snapshot", INVENTORY, "--limit", node, "--out", str(SNAPSHOTS / name)),
         lab.layout.distro,
     )
     if done.returncode != 0:

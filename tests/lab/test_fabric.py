@@ -14,7 +14,7 @@ from .commands import Commands
 from .lab import Lab
 from .layout import RAILS, Distro
 
-INVENTORY = "tests/lab/inventories/rails.py"
+INVENTORY = "inventories/lab.py"
 NODES = ("gpu001", "gpu002")
 ROCE, CNP = 3, 6
 SETTLE_S = 120

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from railwright.site import inventory
 
-_lab = runpy.run_path(str(Path(__file__).with_name("rails.py")))
+_lab = runpy.run_path(str(Path(__file__).parents[3] / "inventories" / "lab.py"))
 
 HOSTS = {
     **_lab["HOSTS"],
@@ -15,4 +15,4 @@ HOSTS = {
     },
 }
 
-globals().update(inventory(_lab["_lab"]["__file__"], _lab["GROUPS"], HOSTS))
+globals().update(inventory(_lab["__file__"], _lab["GROUPS"], HOSTS))

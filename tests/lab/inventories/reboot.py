@@ -11,7 +11,7 @@ HOSTS = {
     **_lab["HOSTS"],
     "gpu002": {
         **_lab["HOSTS"]["gpu002"],
-        "effects": {"allow": ["live", "new_processes", "service", "reboot"]},
+        "effects": {"allow": ["live", "new_processes", "service", "link", "reboot"]},
         "kernel": {"arguments": {"split_lock_detect": "off"}},
     },
 }
