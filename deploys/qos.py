@@ -142,7 +142,8 @@ def _rail(
     ]
     if view is not None:
         found += _port_lldpad(target, view)
-        found += _unit(target, units, found)
+        is_set_up = any(record.path == target.data_path for record in plan.records)
+        found.append(_unit(target, units.get(target.unit), found, is_set_up))
     for setting in found:
         if target.refusal is None:
             yield setting
@@ -217,25 +218,22 @@ def _port_lldpad(target: Target, view: View) -> list[Setting]:
     ]
 
 
-def _unit(target: Target, units: dict[str, Unit], found: list[Setting]) -> list[Setting]:
+def _unit(target: Target, unit: Unit | None, found: list[Setting], is_set_up: bool) -> Setting:
     """Our unit of the port; it is active for a moment only, so all there is to see is a failure."""
-    unit = units.get(target.unit)
-    if unit is None:
-        return []
     state = State(standing=Standing.RIGHT, value="not failed")
-    if unit.active == "failed":
+    if unit is None and is_set_up:
+        state = State(standing=Standing.UNREADABLE, detail="systemctl tells nothing of it")
+    elif unit is not None and unit.active == "failed":
         wrong = [s.key for s in found if s.running.standing is Standing.WRONG]
         detail = f"result {unit.result}; see journalctl -u {target.unit}"
         state = failed(wrong, detail)
-    return [
-        Setting(
-            component=_NAME,
-            key=f"{target.key} unit",
-            desired="not failed",
-            persisted=NOTHING,
-            running=state,
-        )
-    ]
+    return Setting(
+        component=_NAME,
+        key=f"{target.key} unit",
+        desired="not failed",
+        persisted=NOTHING,
+        running=state,
+    )
 
 
 def _watch(plan: Plan, units: dict[str, Unit], is_container: bool) -> Iterator[Setting]:
