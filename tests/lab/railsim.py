@@ -15,6 +15,17 @@ NODES = ("gpu001", "gpu002")
 RELOAD = "rmmod railsim && modprobe railsim {} && udevadm settle"
 ROCE = 3
 """The priority that DSCP 26 is mapped to; traffic class 106 is that DSCP, with ECN."""
+_RULES = "/etc/udev/rules.d/90-railwright-qos.rules"
+_ALONE = f"""
+systemctl stop railwright-qos-watch 2>/dev/null
+[ ! -e {_RULES} ] || mv {_RULES} /root/
+udevadm control --reload
+"""
+_KEPT = f"""
+[ ! -e /root/{_RULES.rpartition("/")[2]} ] || mv /root/{_RULES.rpartition("/")[2]} {_RULES}
+udevadm control --reload
+systemctl start railwright-qos-watch 2>/dev/null || true
+"""
 
 
 @dataclass(frozen=True)
@@ -80,8 +91,15 @@ class Nic:
 
 
 def of_first_rail(lab: Lab) -> Iterator[dict[str, Nic]]:
-    """The NICs of rail 0 by node; whatever was done to any NIC is forgotten at the end."""
+    """The NICs of rail 0 by node, with nobody who puts right what is done to them.
+
+    Whatever was done to any NIC is forgotten at the end.
+    """
     found = {node: Nic(lab, node) for node in NODES}
+    for nic in found.values():
+        nic.sh(_ALONE)
+        nic.reload()
     yield found
     for nic in found.values():
+        nic.sh(_KEPT)
         nic.reload()

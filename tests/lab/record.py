@@ -26,6 +26,7 @@ class Scene:
     leave: str
 
 
+_QOS = "systemctl start railwright-qos@0000:16:00.0 railwright-qos-watch"
 _SYSTEMD = "/etc/systemd/system.conf.d/99-zz-railwright.conf"
 _GRUB = "/etc/default/grub.d/99-zzz-site.cfg"
 
@@ -86,6 +87,25 @@ SCENES = (
         "systemctl restart railwright-lab-job",
     ),
     Scene("clock_stopped", "systemctl stop chrony", "systemctl start chrony"),
+    Scene(
+        "rail_lossy",
+        # The watch would put it right, as the change drops the link.
+        "systemctl stop railwright-qos-watch && dcb pfc set dev rail3 prio-pfc all:off 4:on",
+        _QOS,
+    ),
+    Scene("rail_pauses", "ethtool -A rail3 autoneg off rx on tx on", _QOS),
+    Scene(
+        "rail_without_its_table",
+        "ip -4 rule del from 10.64.48.2 && ip -4 route flush table 103",
+        "networkctl reconfigure rail3 && sleep 5",
+    ),
+    Scene("rail_mtu", "ip link set rail5 mtu 1500", "ip link set rail5 mtu 9000"),
+    Scene("rail_down", "ip link set rail6 down", "ip link set rail6 up && sleep 5"),
+    Scene(
+        "qos_unit_gone",
+        "mv /etc/railwright/qos/0000:16:00.0.conf /root/",
+        "mv /root/0000:16:00.0.conf /etc/railwright/qos/",
+    ),
     Scene(
         "sysctl_missing",
         "mv /usr/sbin/sysctl /root/sysctl",

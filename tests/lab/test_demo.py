@@ -20,6 +20,14 @@ def test_dry_run_on_bare_nodes_announces_the_plan(bare: Bare) -> None:
     assert not _others(bare.dry, bare.planned)
 
 
+def test_first_run_brings_eight_rails(bare: Bare) -> None:
+    for node in ("gpu001", "gpu002"):
+        mine = {change for host, change in bare.planned if host == node}
+        for rail in range(8):
+            for setting in ("rails rail{} address: running absent", "qos rail{} pfc: running none"):
+                assert any(change.startswith(setting.format(rail)) for change in mine), rail
+
+
 def test_verify_fails_on_bare_nodes_for_every_component(bare: Bare) -> None:
     files = {test.partition("::")[0] for test in bare.failures}
     assert files == {f"test_{name}.py" for name in COMPONENTS}

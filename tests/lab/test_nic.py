@@ -9,6 +9,8 @@ from .lab import Lab
 from .layout import RAILS
 from .railsim import NODES, ROCE, SLOTS, Nic, of_first_rail
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def nics(lab: Lab) -> Iterator[dict[str, Nic]]:

@@ -7,6 +7,8 @@ import pytest
 from .lab import Lab
 from .railsim import NODES, ROCE, Nic, of_first_rail
 
+pytestmark = pytest.mark.slow
+
 WRITES = 300
 PACKETS = WRITES * 65536 // 4096
 
