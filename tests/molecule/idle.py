@@ -1,4 +1,4 @@
-"""gpu_node.py with one component that neither decides nor does anything: that which IDLE names.
+"""gpu_node.py where the components that IDLE names neither decide nor do anything.
 
 A deploy for tests: whatever proves the component must fail after it.
 """
@@ -27,7 +27,7 @@ def _no_actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iter
 
 
 def _idle(component: Component) -> Component:
-    if component.name != os.environ["IDLE"]:
+    if component.name not in os.environ["IDLE"].split():
         return component
     return replace(component, settings=_no_settings, actions=_no_actions)
 
