@@ -39,7 +39,7 @@ def test_no_section_can_break_a_run(kind: str, section: str, node: Node) -> None
 
 def test_an_unread_component_is_one_setting() -> None:
     empty = Snapshot(host="gpu001", marker="m", sections={})
-    railed = load_inventory(ROOT / "tests" / "lab" / "inventories" / "rails.py").nodes["gpu001"]
+    railed = load_inventory(ROOT / "inventories" / "lab.py").nodes["gpu001"]
     asked = railed.model_copy(update={"firmware": FirmwareSpec(keys={"ATS_ENABLED": 0})})
     for component in COMPONENTS:
         (found,) = settings_of(component, asked, empty)
