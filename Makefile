@@ -8,7 +8,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: setup packages lint unit lab lab-down lab-ssh demo fabric molecule test test-lab test-rails test-trixie bench lock clean
+.PHONY: setup packages lint unit lab lab-down lab-ssh demo fabric molecule test test-lab test-slow test-trixie bench lock clean
 
 setup: packages .venv/ready
 
@@ -59,8 +59,8 @@ molecule: setup
 test-lab: setup
 	$(BIN)/python -m pytest -q tests/lab -m "not slow"
 
-# Not part of `make test`: what takes longer of the rails, on converged nodes that run (make demo).
-test-rails: setup
+# Not part of `make test`: what takes longer, on the converged nodes of `make demo`.
+test-slow: setup
 	RAILWRIGHT_LAB_KEEP=1 $(BIN)/python -m pytest -q tests/lab -m slow
 
 # Not part of `make test`: the same on Debian 13.

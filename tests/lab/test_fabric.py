@@ -1,6 +1,10 @@
 """Rails on real kernels: lossless after flap, reload and reboot, and never on the wrong port."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,6 +176,33 @@ def test_a_rail_answers_arp_for_no_other_rail(rails: Lab) -> None:
         sh(rails, "gpu001", "ip address del 198.18.0.1/24 dev rail0")
         sh(rails, "gpu001", "ip address del 198.18.0.2/24 dev rail1")
         sh(rails, "gpu002", "ip address del 198.18.0.100/24 dev rail0")
+
+
+def _wait_for(lab: Lab, node: str, condition: str) -> None:
+    sh(lab, node, f"timeout {SETTLE_S} sh -c 'until {condition}; do sleep 0.5; done'")
+
+
+@pytest.mark.slow
+def test_a_test_that_is_broken_off_leaves_nothing_running(rails: Lab, distro: Distro) -> None:
+    process = subprocess.Popen(
+        [
+            *(str(Path(sys.executable).parent / "railwright"), "fabric", "test", INVENTORY),
+            *("--rail", "3", "--yes", "--seconds", "600"),
+        ],
+        cwd=demo.ROOT,
+        env={**os.environ, "DISTRO": distro},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    for node in NODES:
+        _wait_for(rails, node, "pgrep -x ib_write_bw")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=SETTLE_S)
+    assert process.returncode == 1
+    assert "gpu001" in output
+    for node in NODES:
+        _wait_for(rails, node, "! pgrep -x ib_write_bw")
 
 
 @pytest.mark.slow

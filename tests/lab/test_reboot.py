@@ -13,6 +13,7 @@ from .demo import changes
 from .lab import Lab
 from .layout import Distro
 
+pytestmark = pytest.mark.slow
 INVENTORY = "tests/lab/inventories/reboot.py"
 ARGUMENT = "split_lock_detect=off"
 
