@@ -3,6 +3,7 @@
 import re
 from typing import ClassVar
 
+from facts.nvidia_proc import parse_nvidia_params
 from facts.probe import Section, SnapshotFact
 from railwright.files import FileRecord
 from railwright.model import Model
@@ -161,13 +162,8 @@ def _name_of(path: str) -> str:
     return module_name(path.rpartition("/")[2].partition(".ko")[0])
 
 
-# What NVreg_X is called in /proc/driver/nvidia/params where it is not X.
-# Source: open-gpu-kernel-modules, nv-reg.h.
-_NVIDIA_NAMES = {"RmProfilingAdminOnly": "NVreg_RestrictProfilingToAdminUsers"}
-
-
 def parse_parameters(text: str) -> Parameters:
-    """Read the section ``modules_parameters``."""
+    """Read the section ``modules_parameters``. Raises ValueError for an odd line of nvidia's."""
     values: dict[str, dict[str, str]] = {}
     declared: dict[str, frozenset[str]] = {}
     for line in text.splitlines():
@@ -178,9 +174,8 @@ def parse_parameters(text: str) -> Parameters:
             declared[match[1]] = known | {match[2]} if match[2] else known
         elif line.startswith("nvidia "):
             # nvidia shows its parameters here and not in sysfs, without their prefix.
-            name, _, value = line.removeprefix("nvidia ").partition(": ")
-            name = _NVIDIA_NAMES.get(name, f"NVreg_{name}")
-            values.setdefault("nvidia", {})[name] = value.strip('"')
+            shown = parse_nvidia_params(line.removeprefix("nvidia "))
+            values.setdefault("nvidia", {}).update(shown)
     return Parameters(values=values, declared=declared)
 
 

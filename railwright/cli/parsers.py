@@ -162,14 +162,53 @@ def _show_gids(text: str, _rc: int) -> Parsed:
     return show_gids(text)
 
 
+def _dkms_status(text: str, rc: int) -> Parsed:
+    from railwright.cli.parsed_drivers import dkms_status
+
+    return dkms_status(text, rc)
+
+
+def _gdscheck(text: str, rc: int) -> Parsed:
+    from railwright.cli.parsed_drivers import gdscheck
+
+    return gdscheck(text, rc)
+
+
+def _nvidia_fs(text: str, rc: int) -> Parsed:
+    from railwright.cli.parsed_drivers import nvidia_fs
+
+    return nvidia_fs(text, rc)
+
+
+def _nvidia_smi_query(text: str, rc: int, command: str) -> Parsed:
+    from facts.nvidia_smi import query_fields
+    from railwright.cli.parsed_drivers import nvidia_smi_query
+
+    return nvidia_smi_query(text, rc, query_fields(command))
+
+
+def _nvidia_smi_throttle(text: str, rc: int) -> Parsed:
+    from railwright.cli.parsed_drivers import nvidia_smi_throttle
+
+    return nvidia_smi_throttle(text, rc)
+
+
+def _ofed_info(text: str, rc: int) -> Parsed:
+    from railwright.cli.parsed_drivers import ofed_info
+
+    return ofed_info(text, rc)
+
+
 TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {
     "chronyc": _chronyc,
     "dcb": _dcb,
+    "dkms-status": _dkms_status,
     "ethtool-S": _ethtool_statistics,
     "ethtool-a": _ethtool_pause,
     "ethtool-i": _ethtool_driver,
     "ethtool-m": _ethtool_module,
     "firmware": _firmware,
+    "gdscheck": _gdscheck,
     "hugepages": _hugepages,
     "ibdev2netdev": _ibdev2netdev,
     "ibdev2netdev-v": _ibdev2netdev,
@@ -183,7 +222,10 @@ TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {
     "mlxconfig": _mlxconfig,
     "mst-status": _mst_status,
     "numactl-H": _numactl,
+    "nvidia-fs-stats": _nvidia_fs,
+    "nvidia-smi-throttle": _nvidia_smi_throttle,
     "nvidia-smi-topo": _topology,
+    "ofed-info": _ofed_info,
     "proc-cmdline": _proc_cmdline,
     "rdma-link": _rdma_link,
     "show-gids": _show_gids,
@@ -192,7 +234,11 @@ TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {
 }
 
 
-def parse_output(tool: str, text: str, rc: int) -> str:
+QUERIES: Mapping[str, Callable[[str, int, str], Parsed]] = {"nvidia-smi-query": _nvidia_smi_query}
+"""Those whose columns only the command line names, where it was run without a header."""
+
+
+def parse_output(tool: str, text: str, rc: int, command: str = "") -> str:
     """The JSON of what ``tool``'s parser makes of ``text``. Raises ValueError for rubbish."""
-    found = TOOLS[tool](text, rc)
+    found = QUERIES[tool](text, rc, command) if tool in QUERIES else TOOLS[tool](text, rc)
     return json.dumps(found.to_json() if isinstance(found, Model) else found, indent=2)
