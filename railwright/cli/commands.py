@@ -16,13 +16,14 @@ from railwright.cli.common import (
     load_site,
     patch_sockets,
 )
-from railwright.cli.parsers import TOOLS
+from railwright.cli.parsers import QUERIES, TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from railwright.component import Component
     from railwright.drift import HostReport
+    from railwright.schema import Node
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -83,8 +84,36 @@ def validate(inventory: Path) -> int:
     except SiteError as error:
         click.echo(str(error))
         return 1
+    for warning in _unproven(site.nodes.values()):
+        click.echo(f"warning: {warning}", err=True)
     click.echo(f"{inventory}: {len(site.nodes)} nodes in {len(site.groups)} groups, all valid")
     return 0
+
+
+def _unproven(nodes: Iterable[Node]) -> Iterator[str]:
+    """What the site asks of drivers and nobody is known to have run, or nothing does yet.
+
+    Each once, with its nodes; sets that are known to be bad are refused by the site itself.
+    """
+    from railwright.compat.judge import judge
+    from railwright.hosts import fold
+    from railwright.schema.drivers_consistency import facts_of
+
+    by_set: dict[str, list[Node]] = {}
+    for node in nodes:
+        by_set.setdefault(node.drivers.model_dump_json(), []).append(node)
+    by_warning: dict[str, list[str]] = {}
+    for alike in by_set.values():
+        drivers = alike[0].drivers
+        warnings = [
+            f"{name} is checked here and put on no host: there is no component for it yet"
+            for name, spec in (("repositories", drivers.repositories), *drivers.packaged())
+            if spec and spec != type(spec)()
+        ]
+        for warning in (*warnings, *map(str, judge(facts_of(drivers)))):
+            by_warning.setdefault(warning, []).extend(node.name for node in alike)
+    for warning, names in by_warning.items():
+        yield f"{fold(names)}: {warning}"
 
 
 @railwright.command()
@@ -153,17 +182,22 @@ def snapshot(inventory: Path, limits: Sequence[str], out: Path) -> int:
 
 
 @railwright.command()
-@click.argument("tool", type=click.Choice(sorted(TOOLS)), metavar="TOOL")
+@click.argument("tool", type=click.Choice(sorted({*TOOLS, *QUERIES})), metavar="TOOL")
 @click.argument("file", type=click.Path(allow_dash=True), metavar="FILE")
 @click.option("--rc", type=int, default=0, show_default=True, help="Exit code of the tool.")
-def parse(tool: str, file: str, rc: int) -> int:
+@click.option(
+    "--command",
+    default="",
+    help="What was run; it names nvidia-smi's columns where they have no header.",
+)
+def parse(tool: str, file: str, rc: int, command: str) -> int:
     """Print as JSON what the parser of TOOL makes of a recorded output (FILE, or - for stdin)."""
     from railwright.cli.parsers import parse_output
 
     try:
         with click.open_file(file, encoding="utf-8", errors="replace") as stream:
             text = stream.read()
-        click.echo(parse_output(tool, text, rc))
+        click.echo(parse_output(tool, text, rc, command))
     except OSError as error:
         raise click.ClickException(f"{file}: {error.strerror or error}") from error
     except ValueError as error:
@@ -171,7 +205,7 @@ def parse(tool: str, file: str, rc: int) -> int:
     return 0
 
 
-parse.help = f"{parse.help}\n\nTOOL is one of: {', '.join(sorted(TOOLS))}."
+parse.help = f"{parse.help}\n\nTOOL is one of: {', '.join(sorted({*TOOLS, *QUERIES}))}."
 
 
 @railwright.command()

@@ -6,8 +6,11 @@ from pydantic import Field, model_validator
 
 from railwright.schema.base import Spec, reject, word
 from railwright.schema.consistency import fabric_findings, firmware_findings
+from railwright.schema.drivers import DriverSet, GpuDriverSpec, OfedSpec, PlatformSpec
+from railwright.schema.drivers_consistency import driver_findings, nic_findings
 from railwright.schema.fabric import Fabric
 from railwright.schema.firmware import FirmwareSpec
+from railwright.schema.gds import GdsSpec
 from railwright.schema.holds import HoldsSpec
 from railwright.schema.hugepages import HugepagesSpec
 from railwright.schema.kernel import KernelSpec
@@ -15,6 +18,7 @@ from railwright.schema.limits import LimitsSpec
 from railwright.schema.modules import ModulesSpec
 from railwright.schema.pcie import PcieSpec
 from railwright.schema.rails import RailsSpec
+from railwright.schema.repositories import Repository, RepositoryName
 from railwright.schema.sysctl import SysctlSpec
 from railwright.schema.time import TimeSpec
 from railwright.settings import Effect
@@ -70,6 +74,15 @@ class Overlay(Spec):
     modules: ModulesSpec = Field(default=ModulesSpec(), description="Kernel modules.")
     time: TimeSpec = Field(default=TimeSpec(), description="Time.")
     holds: HoldsSpec = Field(default=HoldsSpec(), description="Held packages.")
+    platform: PlatformSpec = Field(
+        default=PlatformSpec(), description="What a node runs, to judge a set before it is reached."
+    )
+    repositories: dict[RepositoryName, Repository] = Field(
+        default={}, description="Name to a package repository, with its key's fingerprint."
+    )
+    ofed: OfedSpec = Field(default=OfedSpec(), description="The RDMA stack.")
+    gpu_driver: GpuDriverSpec = Field(default=GpuDriverSpec(), description="The GPU driver.")
+    gds: GdsSpec = Field(default=GdsSpec(), description="GPUDirect Storage.")
 
 
 class Node(Overlay):
@@ -78,8 +91,25 @@ class Node(Overlay):
     name: HostName = Field(description="Name, unique in the site.")
     groups: tuple[str, ...] = Field(default=(), description="Groups it is in, lowest first.")
 
+    @property
+    def drivers(self) -> DriverSet:
+        """What is chosen together of RDMA stack, GPU driver and GPUDirect Storage."""
+        return DriverSet(
+            platform=self.platform,
+            repositories=self.repositories,
+            ofed=self.ofed,
+            gpu_driver=self.gpu_driver,
+            gds=self.gds,
+        )
+
     @model_validator(mode="after")
     def _fits_together(self) -> "Node":
-        found = fabric_findings(self.fabric, self.rails, self.sysctl)
-        reject(found + firmware_findings(self.fabric, self.firmware))
+        reject(
+            [
+                *fabric_findings(self.fabric, self.rails, self.sysctl),
+                *firmware_findings(self.fabric, self.firmware),
+                *nic_findings(self.drivers, self.fabric, self.firmware),
+                *driver_findings(self.drivers, self.modules, self.holds),
+            ]
+        )
         return self
