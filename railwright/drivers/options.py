@@ -1,0 +1,51 @@
+"""What a node's drivers ask of its kernel modules: nouveau kept out, parameters of nvidia.
+
+Here is what the inventory alone tells, so that the probe can ask for those modules.
+"""
+
+from railwright.schema import ModulesSpec, Node
+from railwright.schema.drivers import GpuDriverSpec
+from railwright.schema.modules import Parameter, ParameterText
+
+NOUVEAU = "nouveau"
+_P2PDMA_DWORDS = {"RMForceStaticBar1": 1, "RmForceDisableIomapWC": 1}
+"""Source: NVIDIA GDS troubleshooting guide, NVMe P2PDMA, driver registries."""
+
+
+def has_ofed(node: Node) -> bool:
+    """Whether the node is asked to have NVIDIA's stack in place of the kernel's own."""
+    return node.ofed.kind in ("doca_ofed", "mlnx_ofed")
+
+
+def asks_for_drivers(node: Node) -> bool:
+    """Whether the node asks for anything that a kernel upgrade could leave without a module."""
+    return node.ofed.kind is not None or node.gpu_driver.version is not None
+
+
+def modules_of(node: Node) -> ModulesSpec:
+    """The node's kernel modules with what its GPU driver needs of them.
+
+    One file of modprobe.d has them all: of NVreg_RegistryDwords given twice the later one takes
+    the former's keys away, and nouveau is kept out as any other module is.
+    """
+    driver = node.gpu_driver
+    if driver.version is None:
+        return node.modules
+    options = {**node.modules.options}
+    nvidia = nvidia_options(driver, p2pdma=node.gds.mode == "p2pdma")
+    if nvidia:
+        options["nvidia"] = nvidia
+    blacklist = node.modules.blacklist | {NOUVEAU}
+    return node.modules.model_copy(update={"options": options, "blacklist": blacklist})
+
+
+def nvidia_options(driver: GpuDriverSpec, *, p2pdma: bool) -> dict[Parameter, int | ParameterText]:
+    """The parameters of the module nvidia, its registry keys merged into one.
+
+    A switch is a number there, and the module does not load with a Y for one. Source: nv-linux.h
+    of open-gpu-kernel-modules (NV_MODULE_PARAMETER is module_param(x, int, 0)).
+    """
+    keys = {**(_P2PDMA_DWORDS if p2pdma else {}), **driver.registry_dwords}
+    text = ";".join(f"{key}={value}" for key, value in sorted(keys.items()))
+    options = {k: int(v) if isinstance(v, bool) else v for k, v in driver.options.items()}
+    return {**options, **({"NVreg_RegistryDwords": text} if text else {})}
