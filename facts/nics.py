@@ -26,7 +26,6 @@ for link in /sys/class/net/*; do
     # A representor of a virtual function is no port of its own (mlx5 in switchdev mode).
     first "$link/phys_port_name"
     case $first in *vf* | *sf*) continue ;; esac
-    # shellcheck disable=SC2046 # two paths, which sysfs writes without blanks
     # By cd, as that starts no process.
     cd -P "$link/device" 2>/dev/null || continue
     line="port net ${link##*/} $PWD"

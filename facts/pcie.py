@@ -38,7 +38,7 @@ pci_link() {
 for device in "$PCI"/*; do
     pci_kind "$device" || continue
     address=${device##*/}
-    pci_path "$device"
+    pci_path "$device" || continue
     printf 'function %s %s' "$kind" "$path"
     for name in vendor device numa_node iommu_group/type; do
         pci_value "$device/$name"
@@ -82,7 +82,7 @@ for bridge in $bridges; do
 done
 for device in "$PCI"/../drivers/vfio-pci/*:*; do
     [ -e "$device" ] || continue
-    pci_path "$device"
+    pci_path "$device" || continue
     echo "assigned $path"
 done
 true

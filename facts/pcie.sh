@@ -30,6 +30,7 @@ pci_kind() {
 # a volume management device has one of its own), as 0000:16/0000:16:01.0/0000:17:00.0
 pci_path() {
     # By cd, as that starts no process.
+    path=
     cd -P "$1" 2>/dev/null || return
     path=${PWD##*/pci}
 }

@@ -51,16 +51,17 @@ class=$PWD
 for device in *; do
     cd -P "$class/$device/device" 2>/dev/null || cd -P "$class/$device" 2>/dev/null || continue
     echo "$device/device:$PWD"
-done
-cd "$class" || return
-grep -sH '' */sys_image_guid
-grep -sHv '^0x0000$' */ports/*/pkeys/*
-# A table has up to 1024 places; only those that are taken are looked at further.
-grep -sHvE '^(0000:){7}0000$' */ports/*/gids/* | while IFS=: read -r file gid; do
-    echo "$file:$gid"
-    for attribute in types ndevs; do
-        first "${file%/gids/*}/gid_attrs/$attribute/${file##*/}"
-        [ "$first" = - ] || echo "${file%/gids/*}/gid_attrs/$attribute/${file##*/}:$first"
+    cd "$class" || return
+    # Device by device: with all tables at once a host of many functions has too many arguments.
+    grep -sH '' "$device"/sys_image_guid
+    grep -sHv '^0x0000$' "$device"/ports/*/pkeys/*
+    # A table has up to 1024 places; only those that are taken are looked at further.
+    grep -sHvE '^(0000:){7}0000$' "$device"/ports/*/gids/* | while IFS=: read -r file gid; do
+        echo "$file:$gid"
+        for attribute in types ndevs; do
+            first "${file%/gids/*}/gid_attrs/$attribute/${file##*/}"
+            [ "$first" = - ] || echo "${file%/gids/*}/gid_attrs/$attribute/${file##*/}:$first"
+        done
     done
 done
 true

@@ -34,7 +34,7 @@ class GidFinding(Model):
         if self.kind == "missing":
             return f"{self.rail}: no RoCE v2 GID of its address, or several"
         if self.kind == "differs":
-            return f"{self.rail}: GID index {self.index}, {self.other} on most hosts"
+            return f"{self.rail}: GID index {self.index}, others have {self.other}"
         now, before = _told(self.index), _told(self.other)
         return f"{self.rail}: GID index {before} → {now} since the earlier reading"
 

@@ -67,7 +67,10 @@ def gid_changes(node: Node, before: Snapshot, after: Snapshot) -> tuple[GidChang
 
 
 def usual_indices(by_host: Mapping[str, Mapping[str, int | None]]) -> dict[str, int]:
-    """The index that most hosts have, by rail; a rail without an index on any is not there."""
+    """The index that most hosts have, by rail; of a tie that of the first host by name.
+
+    A rail without an index on any host is not there.
+    """
     found: dict[str, Counter[int]] = {}
     for _, indices in sorted(by_host.items()):
         for rail, index in indices.items():

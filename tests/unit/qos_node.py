@@ -30,7 +30,7 @@ class Node:
         for tool in tools:
             stub = f'#!/bin/sh\nexec {sys.executable} -S -E {TOOLS} {tool} "$@"\n'
             self.tool(tool, stub)
-        for tool in ("cat", "sed", "head", "tr", "mkdir", "sh", "bash", "sleep", "readlink"):
+        for tool in ("cat", "sed", "head", "tr", "mkdir", "sh", "bash", "sleep", "readlink", "ls"):
             found = subprocess.run(["which", tool], capture_output=True, text=True).stdout.strip()
             (root / "bin" / tool).symlink_to(found)
         self.file(f"sys/bus/pci/devices/{PCI}/net/rail0/type", "1")

@@ -65,3 +65,23 @@ def test_a_link_that_does_not_stay_ends_the_unit_with_a_word(tmp_path: Path) -> 
     done = made.run(INBOX)
     assert done.returncode == 1
     assert "changed under each of 5 attempts" in done.stderr.splitlines()[-1]
+
+
+def test_an_rdma_device_that_is_registered_anew_gets_its_values_too(tmp_path: Path) -> None:
+    made = node(tmp_path)
+    device = made.root / "sys/class/infiniband/mlx5_0"
+    device.mkdir(parents=True)
+    tos = made.root / CM_PORT / "default_roce_tos"
+    # Asked for the third time: after all has been set.
+    counting(
+        made,
+        3,
+        f"""
+if [ "$(wc -l <{made.root}/called)" -eq 3 ]; then
+    mv {device} {device}_old && mkdir {device} && echo 0 >{tos}
+fi""",
+    )
+    done = made.run(INBOX)
+    assert done.returncode == 0, done.stderr
+    assert made.text(f"{CM_PORT}/default_roce_tos") == "106"
+    assert done.stderr.count("rdma_cm tos: 0 -> 106") == 2

@@ -42,7 +42,7 @@ def _read(host: Host, path: str) -> str:
 def _devices(host: Host) -> list[list[str]]:
     """Of each port: its path in sysfs, its device's path and node GUID, the GID's interface."""
     look = (
-        f"for port in {RDMA}/*/ports/*; do device=${{port%/ports/*}}; "
+        f'for port in {RDMA}/*/ports/*; do [ -e "$port" ] || continue; device=${{port%/ports/*}}; '
         'echo "$port $(readlink -f "$device/device") $(cat "$device/node_guid")'
         ' $(cat "$port/gid_attrs/ndevs/0" 2>/dev/null || echo -)"; done'
     )
@@ -52,8 +52,9 @@ def _devices(host: Host) -> list[list[str]]:
 def _nets(host: Host) -> dict[str, tuple[str, str]]:
     """Each interface's MAC address and the path of its device."""
     look = (
-        "for net in /sys/class/net/*; do "
-        'echo "${net##*/} $(cat "$net/address") $(readlink -f "$net/device")/"; done'
+        # The trailing slash leaves out files, such as bonding's own.
+        "for net in /sys/class/net/*/; do net=${net%/}; mac=$(cat $net/address 2>/dev/null); "
+        'echo "${net##*/} ${mac:--} $(readlink -f "$net/device")/"; done'
     )
     lines = (line.split() for line in host.check_output(look).splitlines())
     return {name: (mac, path) for name, mac, path in lines}

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from ipaddress import IPv4Interface, IPv4Network
 from typing import Any
 
@@ -101,15 +102,24 @@ def _texts(host: Host) -> list[str]:
     return found.stdout.splitlines()
 
 
-def _links(host: Host) -> dict[str, list[str]]:
-    """The lines of each .link file by its name, in the order in which udev looks at them."""
-    found: dict[str, list[str]] = {}
-    for line in host.run(
-        "grep -sH '' /etc/systemd/network/*.link /run/systemd/network/*.link"
-    ).stdout.splitlines():
+def _links(host: Host) -> list[list[str]]:
+    """The lines of each .link file, in the order in which udev looks at them; /etc masks /run."""
+    found: dict[str, dict[str, list[str]]] = {}
+    look = "grep -sH '' /etc/systemd/network/*.link /run/systemd/network/*.link"
+    for line in host.run(look).stdout.splitlines():
         path, _, text = line.partition(":")
-        found.setdefault(path.rpartition("/")[2], []).append(text)
-    return dict(sorted(found.items()))
+        folder, _, name = path.rpartition("/")
+        found.setdefault(name, {}).setdefault(folder, []).append(text)
+    return [next(iter(by_folder.values())) for _, by_folder in sorted(found.items())]
+
+
+def _is_of_another(lines: list[str], pci: str | None, mac: str, driver: str) -> bool:
+    """Whether a .link file cannot be of the port; one without any match is of all of them."""
+    ours = {"Path": f"pci-{pci}", "MACAddress": mac, "PermanentMACAddress": mac, "Driver": driver}
+    return any(
+        key in ours and not any(fnmatch(ours[key], word) for word in value.lower().split())
+        for key, _, value in (line.partition("=") for line in lines)
+    )
 
 
 @for_each(_each_named)
@@ -117,19 +127,17 @@ def test_rail_name(host: Host, node: Node, case: tuple[str, int, Rail], owns_ker
     _, rail, nic = case
     assert node.rails.name is not None
     name = node.rails.name.format(rail=rail)
-    # Of the files that could be of the port, only one of another driver may come before ours; a
-    # file without any match speaks of all interfaces.
-    kinds = ("Path=", "Driver=", "MACAddress=", "PermanentMACAddress=")
-    applying = [
-        lines
-        for lines in _links(host).values()
-        if f"Path=pci-{nic.pci}" in lines or not any(line.startswith(kinds) for line in lines)
-    ]
-    ours = next(at for at, lines in enumerate(applying) if f"Name={name}" in lines)
-    for lines in applying[:ours]:
-        assert any(line.startswith("Driver=") for line in lines), lines
+    links = _links(host)
+    named = [f"Name={name}" in lines and f"Path=pci-{nic.pci}" in lines for lines in links]
+    assert named.count(True) == 1
+    mac = driver = ""
     if owns_kernel:
         assert _interface(host, node, nic) == name
+        (link,) = [a for a in _json(host, "ip -j address show") if a["ifname"] == name]
+        mac = link["address"]
+        driver = host.check_output(f"ethtool -i {name}").split()[1]
+    for lines in links[: named.index(True)]:
+        assert _is_of_another(lines, nic.pci, mac, driver), lines
 
 
 @for_each(_each_address)
