@@ -4,6 +4,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from pyinfra.api.command import FunctionCommand, StringCommand
+from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.operation import OperationMeta, operation
 from pyinfra.api.state import State
@@ -24,6 +25,11 @@ def converge(host: Host, components: Sequence[Component]) -> None:
     Nothing of it stops the other components or the other hosts; what did not come true fails
     the host in the last operation.
     """
+    asked = host.data.node.drivers.asked()
+    if asked:
+        raise PyinfraError(
+            f"{host.name} asks for {', '.join(asked)}: there is no component for it yet"
+        )
     run = start(host, components)
     if run is None:
         return

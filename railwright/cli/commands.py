@@ -107,8 +107,7 @@ def _unproven(nodes: Iterable[Node]) -> Iterator[str]:
         drivers = alike[0].drivers
         warnings = [
             f"{name} is checked here and put on no host: there is no component for it yet"
-            for name, spec in (("repositories", drivers.repositories), *drivers.packaged())
-            if spec and spec != type(spec)()
+            for name in drivers.asked()
         ]
         for warning in (*warnings, *map(str, judge(facts_of(drivers)))):
             by_warning.setdefault(warning, []).extend(node.name for node in alike)

@@ -161,6 +161,11 @@ class DriverSet(Model):
     gpu_driver: GpuDriverSpec = GpuDriverSpec()
     gds: GdsSpec = GdsSpec()
 
+    def asked(self) -> tuple[str, ...]:
+        """The parts that ask for something. No component puts them on hosts yet."""
+        parts = (("repositories", self.repositories), *self.packaged())
+        return tuple(name for name, spec in parts if spec and spec != type(spec)())
+
     def packaged(self) -> Iterator[tuple[str, OfedSpec | GpuDriverSpec | GdsSpec]]:
         """Each that is installed from packages, with its name."""
         yield "ofed", self.ofed

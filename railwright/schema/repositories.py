@@ -102,8 +102,3 @@ class Packaged(Spec):
         description="Package to the exact version installed. They are changed in one transaction, "
         "and held: a library newer than its loaded module ends all work on a node.",
     )
-
-
-def keyring(name: str) -> str:
-    """Where the key of the repository ``name`` is kept on a node: of no use to any other."""
-    return f"/etc/apt/keyrings/railwright-{name}.gpg"
