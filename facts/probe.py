@@ -56,10 +56,7 @@ class Focus(Model):
     def of(cls, node: Node) -> "Focus":
         spec = node.modules
         modules = {module_name(name) for name in (*spec.load, *spec.options, *spec.blacklist)}
-        packages = (
-            f"{name}={version}" if version else name
-            for name, version in node.holds.packages.items()
-        )
+        packages = (f"{name}={version}" if version else name for name, version in node.held.items())
         return cls(
             modules=tuple(sorted(modules)),
             packages=tuple(sorted(packages)),
