@@ -13,6 +13,7 @@ from typing import ClassVar
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 
+from railwright.drivers.options import asks_for_drivers, modules_of
 from railwright.model import Model
 from railwright.reboots import PATH, SECTION
 from railwright.schema import Node
@@ -54,14 +55,14 @@ class Focus(Model):
 
     @classmethod
     def of(cls, node: Node) -> "Focus":
-        spec = node.modules
+        spec = modules_of(node)
         modules = {module_name(name) for name in (*spec.load, *spec.options, *spec.blacklist)}
         packages = (f"{name}={version}" if version else name for name, version in node.held.items())
         return cls(
             modules=tuple(sorted(modules)),
             packages=tuple(sorted(packages)),
             services=tuple(sorted(node.limits.services)),
-            rails=bool(node.rails.nics),
+            rails=bool(node.rails.nics) or asks_for_drivers(node),
             firmware=_firmware(node),
         )
 

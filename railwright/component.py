@@ -15,6 +15,18 @@ UNREAD = "probe"
 
 
 @dataclass(frozen=True)
+class RebootGate:
+    """What must hold before a run reboots a node. Its function is pure.
+
+    ``refusal`` says in words why it may not be rebooted as it now is; None where it may.
+    ``sections`` are read for it alone, just before.
+    """
+
+    sections: tuple[Section, ...]
+    refusal: Callable[[Node, Snapshot], str | None]
+
+
+@dataclass(frozen=True)
 class Component:
     """One concern of a node. Its functions are pure.
 
@@ -27,11 +39,21 @@ class Component:
     sections: tuple[Section, ...]
     settings: Callable[[Node, Snapshot], list[Setting]]
     actions: Callable[[Node, Snapshot, list[Setting]], Iterator[Action]]
+    reboot_gate: RebootGate | None = None
 
 
 def sections_of(components: Iterable[Component]) -> tuple[Section, ...]:
     """The sections that ``components`` read, each once."""
     return tuple({s.name: s for c in components for s in c.sections}.values())
+
+
+def refusals(components: Iterable[Component], node: Node, snapshot: Snapshot) -> list[str]:
+    """Why the node may not be rebooted as ``snapshot`` has it, by component, in words."""
+    return [
+        f"{component.name} refuses the reboot: {said}"
+        for component in components
+        if component.reboot_gate and (said := component.reboot_gate.refusal(node, snapshot))
+    ]
 
 
 def settings_of(component: Component, node: Node, snapshot: Snapshot) -> list[Setting]:
