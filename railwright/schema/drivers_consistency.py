@@ -43,8 +43,9 @@ _MIG_SLICES |= {"b200": 7, "b300": 7, "gb200": 7, "gb300": 7}
 _WITHOUT_NVSWITCH = frozenset({"p100", "t4", "a30", "a40", "l4", "l40s"})
 """PCIe cards, on no NVSwitch in any system."""
 
-_P2PDMA_DWORDS = {"RMForceStaticBar1": 1, "RmForceDisableIomapWC": 1}
-"""Source: NVIDIA GDS troubleshooting guide, NVMe P2PDMA, driver registries."""
+P2PDMA_DWORDS = {"RMForceStaticBar1": 1, "RmForceDisableIomapWC": 1}
+"""Registry keys that P2PDMA takes. Source: NVIDIA GDS troubleshooting guide, NVMe P2PDMA, driver
+registries."""
 
 _DRIVER_PACKAGE = re.compile(
     r"(nvidia-(driver(-libs|-cuda|-cuda-libs)?|open|dkms|utils|compute-utils|persistenced|imex"
@@ -263,7 +264,7 @@ def _p2pdma_findings(drivers: DriverSet, modules: ModulesSpec) -> Iterator[Findi
         yield Finding(
             ("gds", "version"), drivers.gds.version, "none: gds.mode p2pdma does without nvidia-fs"
         )
-    for key, needed in _P2PDMA_DWORDS.items():
+    for key, needed in P2PDMA_DWORDS.items():
         value = drivers.gpu_driver.registry_dwords.get(key, needed)
         if value != needed:
             yield Finding(
