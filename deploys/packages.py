@@ -54,7 +54,7 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
 def _view(drivers: DriverSet, snapshot: Snapshot) -> tuple[Sources, Seen, Wanted]:
     wanted = wanted_of(drivers)
     files = snapshot.files(OURS.name)
-    if not drivers.repositories and not wanted.versions:
+    if not (drivers.repositories or wanted.versions or wanted.gone):
         # Then there is no more to look at than files of ours that are left over.
         nothing = Packages(manager=None, packages=())
         return Sources({}, None, files, []), Seen(nothing, Audit(manager=None), None), wanted

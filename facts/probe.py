@@ -57,10 +57,12 @@ class Focus(Model):
     def of(cls, node: Node) -> "Focus":
         spec = modules_of(node)
         modules = {module_name(name) for name in (*spec.load, *spec.options, *spec.blacklist)}
-        packages = (f"{name}={version}" if version else name for name, version in node.held.items())
+        packages = [f"{name}={version}" if version else name for name, version in node.held.items()]
+        for _, spec in node.drivers.packaged():
+            packages += spec.removes
         return cls(
             modules=tuple(sorted(modules)),
-            packages=tuple(sorted(packages)),
+            packages=tuple(sorted(set(packages))),
             services=tuple(sorted(node.limits.services)),
             rails=bool(node.rails.nics) or asks_for_drivers(node),
             firmware=_firmware(node),

@@ -114,14 +114,19 @@ def nic_findings(
 
 def _ofed_findings(drivers: DriverSet) -> Iterator[Finding]:
     ofed = drivers.ofed
-    given = {"version": ofed.version, "profile": ofed.profile, "packages": ofed.packages or None}
+    given = {
+        "version": ofed.version,
+        "profile": ofed.profile,
+        "packages": ofed.packages or None,
+        "removes": ofed.removes or None,
+    }
     if ofed.kind in (None, "inbox"):
         expected = (
             "ofed.kind beside it: doca_ofed or mlnx_ofed"
             if ofed.kind is None
             else "none: ofed.kind is inbox, which comes with the distribution"
         )
-        wanted = given if ofed.kind is None else {**given, "packages": None}
+        wanted = given if ofed.kind is None else {**given, "packages": None, "removes": None}
         yield from (
             Finding(("ofed", name), value, expected)
             for name, value in wanted.items()
@@ -171,7 +176,7 @@ def _driver_findings(driver: GpuDriverSpec) -> Iterator[Finding]:
     if driver.version is None:
         for name in _NEEDS_DRIVER:
             value = getattr(driver, name)
-            if value not in (None, {}, ()):
+            if value not in (None, {}, (), frozenset()):
                 yield Finding(
                     ("gpu_driver", name), value, "gpu_driver.version beside it: there is no driver"
                 )
@@ -201,6 +206,7 @@ _NEEDS_DRIVER = (
     "power_limit_w",
     "mig",
     "packages",
+    "removes",
 )
 
 
@@ -328,6 +334,13 @@ def _package_findings(drivers: DriverSet, holds: HoldsSpec) -> Iterator[Finding]
             if other != pinned:
                 yield Finding(
                     (name, "packages", package), pinned, f"{other}, as {where}.packages says"
+                )
+    for name, spec in drivers.packaged():
+        for package in sorted(spec.removes):
+            where = said[package][0] if package in said else "holds"
+            if package in said or package in holds.packages:
+                yield Finding(
+                    (name, "removes", package), package, f"not there: {where}.packages has it"
                 )
     for package, held in sorted(holds.packages.items()):
         where, pinned = said.get(package, ("", held or ""))

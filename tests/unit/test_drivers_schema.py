@@ -19,7 +19,7 @@ from railwright.schema.firmware import FirmwareSpec
 from railwright.schema.gds import GdsSpec
 from railwright.schema.holds import HoldsSpec
 from railwright.schema.modules import ModulesSpec
-from railwright.schema.repositories import AptRepository, DnfRepository, Repository, keyring
+from railwright.schema.repositories import AptRepository, DnfRepository, Repository
 
 FINGERPRINT = "0123456789ABCDEF0123456789ABCDEF01234567"
 DOCA = {
@@ -258,11 +258,6 @@ def test_a_key_may_be_a_file_and_repositories_are_told_apart_by_their_kind() -> 
     with pytest.raises(ValidationError, match="kind"):
         adapter.validate_python({"kind": "zypper", **CUDA})
     assert "kind" in DnfRepository(**CUDA).model_fields_set
-
-
-def test_each_repository_has_a_keyring_of_its_own() -> None:
-    assert keyring("doca") == "/etc/apt/keyrings/railwright-doca.gpg"
-    assert keyring("doca") != keyring("cuda")
 
 
 @pytest.mark.parametrize(
