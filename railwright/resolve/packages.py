@@ -48,14 +48,12 @@ class Seen(NamedTuple):
 
 def wanted_of(drivers: DriverSet) -> Wanted:
     versions: dict[str, str] = {}
-    gone: set[str] = set()
     repositories: dict[str, None] = {}
     for _, spec in drivers.packaged():
         versions |= spec.packages
-        gone |= spec.removes
         if spec.packages and spec.repository is not None:
             repositories[spec.repository] = None
-    return Wanted(versions, frozenset(gone), tuple(repositories))
+    return Wanted(versions, drivers.removes, tuple(repositories))
 
 
 def package_settings(

@@ -40,14 +40,6 @@ def test_an_unknown_set_is_a_warning_and_names_the_nodes(
     assert "9.9.9" in told.err
 
 
-def test_what_is_checked_and_put_on_no_host_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["validate", str(site(tmp_path))]) == 0
-    said = "ofed is checked here and put on no host: there is no component for it yet"
-    assert f"warning: gpu[001-003]: {said}" in capsys.readouterr().err.splitlines()
-
-
 def test_a_set_without_drivers_gives_no_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
