@@ -24,7 +24,7 @@ from railwright.drivers.dkms_order import Build
 from railwright.drivers.holders import Reload
 from railwright.drivers.kernels import checks_of, kernels_of, refusal
 from railwright.drivers.next_kernel import OFED_CORE, KernelCheck
-from railwright.drivers.options import has_ofed
+from railwright.drivers.options import asks_for_drivers, has_ofed
 from railwright.drivers.versions import OFED_LOADED, loaded_findings, ofed_findings
 from railwright.files import FileRecord
 from railwright.resolve.dkms import build_actions, build_setting
@@ -298,5 +298,5 @@ COMPONENT = Component(
     sections=(*facts.SECTIONS, *staging.SECTIONS, *MODULE_SECTIONS, *UNIT_SECTIONS),
     settings=settings,
     actions=actions,
-    reboot_gate=RebootGate(sections=(IMAGES,), refusal=refusal),
+    reboot_gate=RebootGate(asked=asks_for_drivers, sections=(IMAGES,), refusal=refusal),
 )

@@ -1,6 +1,6 @@
 """What makes up a component: what it reads, what it decides, what it does."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from facts.probe import Section
@@ -16,12 +16,14 @@ UNREAD = "probe"
 
 @dataclass(frozen=True)
 class RebootGate:
-    """What must hold before a run reboots a node. Its function is pure.
+    """What must hold before a run reboots a node. Its functions are pure.
 
-    ``refusal`` says in words why it may not be rebooted as it now is; None where it may.
-    ``sections`` are read for it alone, just before.
+    ``asked`` tells whether the node asks for anything that a reboot could take from it; ``refusal``
+    says in words why it may not be rebooted as it now is, None where it may. ``sections`` are read
+    for it alone, just before.
     """
 
+    asked: Callable[[Node], bool]
     sections: tuple[Section, ...]
     refusal: Callable[[Node, Snapshot], str | None]
 
@@ -47,12 +49,21 @@ def sections_of(components: Iterable[Component]) -> tuple[Section, ...]:
     return tuple({s.name: s for c in components for s in c.sections}.values())
 
 
-def refusals(components: Iterable[Component], node: Node, snapshot: Snapshot) -> list[str]:
+def gates_of(components: Iterable[Component], node: Node) -> dict[str, RebootGate]:
+    """What must hold before ``node`` is rebooted, by the name of the component that says so."""
+    return {
+        component.name: component.reboot_gate
+        for component in components
+        if component.reboot_gate and component.reboot_gate.asked(node)
+    }
+
+
+def refusals(gates: Mapping[str, RebootGate], node: Node, snapshot: Snapshot) -> list[str]:
     """Why the node may not be rebooted as ``snapshot`` has it, by component, in words."""
     return [
-        f"{component.name} refuses the reboot: {said}"
-        for component in components
-        if component.reboot_gate and (said := component.reboot_gate.refusal(node, snapshot))
+        f"{name} refuses the reboot: {said}"
+        for name, gate in gates.items()
+        if (said := gate.refusal(node, snapshot))
     ]
 
 

@@ -19,7 +19,7 @@ from pyinfra.context import ctx_host
 
 from facts.probe import Focus, Probe, Section
 from railwright.actions import render
-from railwright.component import Component, refusals, sections_of, settings_of, unread
+from railwright.component import Component, gates_of, refusals, sections_of, settings_of, unread
 from railwright.schema import Node
 from railwright.settings import (
     Change,
@@ -174,20 +174,22 @@ def prove_reboot(run: Run) -> FunctionCommand:
     """A command that fails where a component refuses the reboot of the host as it now is.
 
     It looks again: what was seen at the start does not tell what the run has made of the next
-    kernel.
+    kernel. Where no component has anything to ask it costs no round trip.
     """
+    gates = gates_of(run.components, run.node)
 
     def check(state: Pyinfra, host: Host) -> bool:  # noqa: ARG001 pyinfra asks for both
-        gates = [one.reboot_gate for one in run.components if one.reboot_gate]
+        if not gates:
+            return True
         try:
             with ctx_host.use(host):
-                more = [section for gate in gates for section in gate.sections]
+                more = [section for gate in gates.values() for section in gate.sections]
                 run.seen = _probe(host, run.node, run.components, more)
         except PyinfraError as error:
             run.failures.append(str(error))
             return False
         run.stale = False
-        refused = refusals(run.components, run.node, run.seen)
+        refused = refusals(gates, run.node, run.seen)
         run.failures.extend(refused)
         for line in refused:
             logger.error(f"{host.print_prefix}{line}")
