@@ -1,16 +1,22 @@
 """The components of a GPU node, in the order in which they are brought in.
 
-Modules come first, for they bring sysctls into being; the kernel's arguments come before the huge
-pages that some of them reserve, and the rails' names before the sysctls that bear them.
+Packages come first, for they bring the modules that all others look for, and modules before the
+sysctls that they bring into being; the kernel's arguments come before the huge pages that some of
+them reserve, and the rails' names before the sysctls that bear them. The drivers come in the order
+in which each is built upon the one before, when all of their packages are held.
 """
 
 from deploys import (
     firmware,
+    gds,
+    gpu_driver,
     holds,
     hugepages,
     kernel,
     limits,
     modules,
+    ofed,
+    packages,
     pcie,
     ports,
     qos,
@@ -21,6 +27,7 @@ from deploys import (
 from railwright.component import Component
 
 COMPONENTS: tuple[Component, ...] = (
+    packages.COMPONENT,
     modules.COMPONENT,
     kernel.COMPONENT,
     hugepages.COMPONENT,
@@ -29,6 +36,9 @@ COMPONENTS: tuple[Component, ...] = (
     limits.COMPONENT,
     time.COMPONENT,
     holds.COMPONENT,
+    ofed.COMPONENT,
+    gpu_driver.COMPONENT,
+    gds.COMPONENT,
     pcie.COMPONENT,
     qos.COMPONENT,
     ports.COMPONENT,

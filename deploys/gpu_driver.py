@@ -60,7 +60,7 @@ _OPEN_LICENSE = "Dual MIT/GPL"
 
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     if node.gpu_driver.version is None:
-        return _files(node.gpu_driver, snapshot.files(FILES.name))
+        return _files(node.gpu_driver, snapshot.left_over(FILES.name))
     view = GpuView.of(node, snapshot)
     modes = list(mode_settings(NAME, view))
     found = [*modes, *daemon_settings(NAME, view), *_unit(view, snapshot, modes)]
@@ -83,7 +83,7 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
     if not settings:
         return
     by_key = {setting.key: setting for setting in settings}
-    files = snapshot.files(FILES.name)
+    files = snapshot.left_over(FILES.name)
     yield from unit_actions(UNIT, _owned(node.gpu_driver, files), by_key)
     if node.gpu_driver.version is None:
         return

@@ -23,6 +23,7 @@ from facts.packages import (
     parse_history,
     parse_madison,
 )
+from facts.repositories import canonical
 from railwright.actions import Action, InstallFile, Run
 from railwright.apt import APT_INSTALL
 from railwright.component import Component
@@ -41,7 +42,9 @@ _CHECK = ("apt-config", "dump", "APT::Architecture", "-c")
 
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     files = snapshot.files(FILES.name)
-    spec = node.holds
+    spec = HoldsSpec(packages=node.held)
+    # The versions of those are the component packages'.
+    elsewhere = {name for _, one in node.drivers.packaged() for name in one.packages}
     found = []
     packages = packages_of(snapshot) if spec.packages else None
     own = owned_file_setting("holds", owned_file(spec, packages), files)
@@ -56,6 +59,8 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
         found.append(_hold(name, packages, files))
         if packages.manager == "dpkg":
             found.append(_blacklist(name, snapshot, own))
+        if name in elsewhere:
+            continue
         wanted = version or ledger.held.get(name)
         if wanted is not None:
             found.append(_version(node, name, wanted, packages, snapshot))
@@ -163,11 +168,11 @@ def _first_version(package: Package) -> Setting:
 
 def _version(node: Node, name: str, wanted: str, packages: Packages, snapshot: Snapshot) -> Setting:
     named = node.holds.packages[name] is not None
-    found = {_canonical(package.version) for package in packages.installed(name)}
+    found = {canonical(package.version) for package in packages.installed(name)}
     if not found:
         return _setting(f"version {name}", wanted, _NOT_INSTALLED)
     is_ = ", ".join(sorted(found))
-    if found == {_canonical(wanted)}:
+    if found == {canonical(wanted)}:
         return _setting(f"version {name}", wanted, State(standing=Standing.RIGHT, value=wanted))
     offered = named and wanted in _offered(name, snapshot)
     allowed = Effect.SERVICE in node.effects.allow
@@ -187,11 +192,6 @@ def _version(node: Node, name: str, wanted: str, packages: Packages, snapshot: S
     return _setting(f"version {name}", wanted, state, acts=offered and allowed, remedy=remedy)
 
 
-def _canonical(version: str) -> str:
-    """Epoch 0 and no epoch are one."""
-    return version.removeprefix("0:")
-
-
 def _offered(name: str, snapshot: Snapshot) -> set[str]:
     """The versions that the node's repositories have; none where that cannot be told."""
     try:
@@ -206,7 +206,7 @@ def _who(name: str, versions: set[str], snapshot: Snapshot) -> str:
         history = parse_history(snapshot.text(HISTORY.name))
     except ValueError:
         return ""
-    done = [c for c in history if c.name == name and _canonical(c.new) in versions]
+    done = [c for c in history if c.name == name and canonical(c.new) in versions]
     if not done:
         return ""
     return f", by {shorten(done[-1].command, 80, placeholder=' …')} on {done[-1].date}"
@@ -230,20 +230,21 @@ def _setting(
 
 
 def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator[Action]:
+    spec = HoldsSpec(packages=node.held)
     by_key = {setting.key: setting for setting in settings}
-    packages = packages_of(snapshot) if node.holds.packages else None
-    own = owned_file_action(owned_file(node.holds, packages), by_key.get(HOLDS_FILE), check=_CHECK)
+    packages = packages_of(snapshot) if spec.packages else None
+    own = owned_file_action(owned_file(spec, packages), by_key.get(HOLDS_FILE), check=_CHECK)
     yield from own
     if packages is None:
         return
-    wrong = [n for n in node.holds.packages if _persists(by_key, f"version {n}")]
-    unheld = [n for n in node.holds.packages if _persists(by_key, f"hold {n}")]
+    wrong = [n for n in spec.packages if _persists(by_key, f"version {n}")]
+    unheld = [n for n in spec.packages if _persists(by_key, f"hold {n}")]
     if packages.manager == "dpkg":
-        yield from _apt(node.holds, packages, wrong, unheld)
+        yield from _apt(spec, packages, wrong, unheld)
     elif unheld:
         yield Run(command=("dnf", "versionlock", "add", *unheld))
     if own or wrong or unheld:
-        yield from _remember(node.holds, packages, snapshot.files(FILES.name))
+        yield from _remember(spec, packages, snapshot.files(FILES.name))
 
 
 def _persists(by_key: dict[str, Setting], key: str) -> bool:

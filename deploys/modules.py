@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from facts.modules import SECTIONS
 from railwright.actions import Action, Run
 from railwright.component import Component
+from railwright.drivers.options import modules_of
 from railwright.modprobe import (
     LOAD_PATH,
     MODPROBE_PATH,
@@ -35,7 +36,7 @@ _NAME = "modules"
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     files = snapshot.files("modules_config")
     ours = any(file.path in (LOAD_PATH, MODPROBE_PATH) for file in files)
-    if node.modules == ModulesSpec() and not ours:
+    if modules_of(node) == ModulesSpec() and not ours:
         return []
     view = ModulesView.of(node, snapshot)
     owned = (owned_file_setting(_NAME, owned, files) for owned in _owned(view.achievable))

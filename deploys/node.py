@@ -4,7 +4,6 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from pyinfra.api.command import FunctionCommand, StringCommand
-from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.operation import OperationMeta, operation
 from pyinfra.api.state import State
@@ -12,7 +11,16 @@ from pyinfra.operations import server
 
 from railwright.actions import render
 from railwright.component import Component
-from railwright.converge import Run, announced, apply, prove, reboots_for, start, unreadable
+from railwright.converge import (
+    Run,
+    announced,
+    apply,
+    prove,
+    prove_reboot,
+    reboots_for,
+    start,
+    unreadable,
+)
 from railwright.reboots import note
 from railwright.settings import Change, Setting
 
@@ -25,11 +33,6 @@ def converge(host: Host, components: Sequence[Component]) -> None:
     Nothing of it stops the other components or the other hosts; what did not come true fails
     the host in the last operation.
     """
-    asked = host.data.node.drivers.asked()
-    if asked:
-        raise PyinfraError(
-            f"{host.name} asks for {', '.join(asked)}: there is no component for it yet"
-        )
     run = start(host, components)
     if run is None:
         return
@@ -43,8 +46,13 @@ def converge(host: Host, components: Sequence[Component]) -> None:
         return all(operation.did_succeed() for operation in done)
 
     if reason:
-        remember(run=run, reason=reason, name="note what the reboot is for", _if=whole)
-        server.reboot(name="reboot", delay=30, _ignore_errors=True, _if=whole)
+        proven = allow_reboot(run=run, name="the next boot is safe", _ignore_errors=True, _if=whole)
+
+        def safe() -> bool:
+            return whole() and proven.did_succeed()
+
+        remember(run=run, reason=reason, name="note what the reboot is for", _if=safe)
+        server.reboot(name="reboot", delay=30, _ignore_errors=True, _if=safe)
         outdate(run=run, name="look again after the reboot")
     for component, setting, expected in _loop(host, announced(run)):
         if expected:
@@ -76,6 +84,12 @@ def confirm(
 ) -> Generator[FunctionCommand, None, None]:
     """Look whether a setting became what was announced."""
     yield prove(run, component, key, expected)
+
+
+@operation()
+def allow_reboot(run: Run) -> Generator[FunctionCommand, None, None]:
+    """Ask the components whether the host may be rebooted as it now is."""
+    yield prove_reboot(run)
 
 
 @operation()

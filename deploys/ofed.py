@@ -11,19 +11,20 @@ from dataclasses import dataclass
 
 from facts import drivers as facts
 from facts.drivers import Drivers, read_drivers
+from facts.initramfs import IMAGES
 from facts.modinfo import LoadedModule, ModuleFile
 from facts.modules import SECTIONS as MODULE_SECTIONS
 from facts.modules import images_of
 from facts.openibd import OPENIBD
 from facts.openibd import SECTIONS as UNIT_SECTIONS
 from railwright.actions import Action, Run
-from railwright.component import Component
+from railwright.component import Component, RebootGate
 from railwright.drivers import dkms_order, staging
 from railwright.drivers.dkms_order import Build
 from railwright.drivers.holders import Reload
-from railwright.drivers.kernels import checks_of, kernels_of
+from railwright.drivers.kernels import checks_of, kernels_of, refusal
 from railwright.drivers.next_kernel import OFED_CORE, KernelCheck
-from railwright.drivers.options import has_ofed
+from railwright.drivers.options import asks_for_drivers, has_ofed
 from railwright.drivers.versions import OFED_LOADED, loaded_findings, ofed_findings
 from railwright.files import FileRecord
 from railwright.resolve.dkms import build_actions, build_setting
@@ -297,4 +298,5 @@ COMPONENT = Component(
     sections=(*facts.SECTIONS, *staging.SECTIONS, *MODULE_SECTIONS, *UNIT_SECTIONS),
     settings=settings,
     actions=actions,
+    reboot_gate=RebootGate(asked=asks_for_drivers, sections=(IMAGES,), refusal=refusal),
 )

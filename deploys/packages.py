@@ -53,11 +53,12 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
 
 def _view(drivers: DriverSet, snapshot: Snapshot) -> tuple[Sources, Seen, Wanted]:
     wanted = wanted_of(drivers)
-    files = snapshot.files(OURS.name)
-    if not drivers.repositories and not wanted.versions:
+    if not (drivers.repositories or wanted.versions or wanted.gone):
         # Then there is no more to look at than files of ours that are left over.
         nothing = Packages(manager=None, packages=())
+        files = snapshot.left_over(OURS.name)
         return Sources({}, None, files, []), Seen(nothing, Audit(manager=None), None), wanted
+    files = snapshot.files(OURS.name)
     audit = audit_of(snapshot)
     entries = parse_entries(snapshot.text(ENTRIES.name))
     sources = Sources(drivers.repositories, audit.manager, files, entries)

@@ -17,6 +17,7 @@ from railwright.snapshot import Snapshot
 
 CHAINS = Section(
     name="device_chains",
+    for_drivers=True,
     script=r"""
 # up PATH: the drivers of the device and of those above it, each once.
 seen=' '

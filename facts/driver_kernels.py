@@ -50,6 +50,7 @@ _PATHS = rf"s#^(([^:]*/)?({_FILES})\.ko[^:]*):.*#\1#p"
 # itself is that of any module which came with it.
 DISK = Section(
     name="drivers_disk",
+    for_drivers=True,
     deadline_s=60,
     cap_bytes=1 << 21,
     script=rf"""
@@ -78,6 +79,7 @@ true
 # A pipe is read as /dev/fd/3 where standard input has the patterns.
 SYMBOLS = Section(
     name="drivers_symbols",
+    for_drivers=True,
     deadline_s=120,
     cap_bytes=1 << 22,
     script=rf"""

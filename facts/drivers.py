@@ -52,6 +52,7 @@ QUERY = (
 # have blanks in them.
 LOADED = Section(
     name="drivers_loaded",
+    for_drivers=True,
     script=rf"""
 [ -d /sys/module ] || return 1
 tab=$(printf '\t')
@@ -83,25 +84,31 @@ done
 true
 """,
 )
-FILES = Section(name="drivers_files", script=f"files {NVIDIA_VERSION} {' '.join(_FS_FILES)}")
+FILES = Section(
+    name="drivers_files", for_drivers=True, script=f"files {NVIDIA_VERSION} {' '.join(_FS_FILES)}"
+)
 OFED = Section(
     name="drivers_ofed",
+    for_drivers=True,
     deadline_s=10,
     script="command -v ofed_info >/dev/null || return 127\nofed_info -s",
 )
 DKMS = Section(
     name="drivers_dkms",
+    for_drivers=True,
     deadline_s=60,
     script="command -v dkms >/dev/null || return 127\ndkms status",
 )
 FABRIC_MANAGER = Section(
     name="drivers_fabric_manager",
+    for_drivers=True,
     deadline_s=10,
     script="command -v nv-fabricmanager >/dev/null || return 127\nnv-fabricmanager --version",
 )
 # Without the module nvidia-smi would load it, and a probe changes nothing.
 SMI = Section(
     name="drivers_smi",
+    for_drivers=True,
     deadline_s=30,
     script=f"""
 [ -r {NVIDIA_VERSION} ] || return 0

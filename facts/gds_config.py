@@ -23,6 +23,7 @@ VARIABLE = "CUFILE_ENV_PATH_JSON"
 
 FILE = Section(
     name="gds_cufile",
+    for_drivers=True,
     script=f"""
 meta {CUFILE}
 [ -f {CUFILE} ] && [ -r {CUFILE} ] || return 0
@@ -33,6 +34,7 @@ base64 <{CUFILE}
 
 ENVIRONMENT = Section(
     name="gds_environment",
+    for_drivers=True,
     script=f"""
 set -- /etc/environment /etc/environment.d/*.conf /etc/profile /etc/profile.d/*.sh \\
     /etc/bash.bashrc /etc/bashrc /etc/security/pam_env.conf \\
@@ -49,6 +51,7 @@ true
 
 PLATFORM = Section(
     name="gds_platform",
+    for_drivers=True,
     script="""
 [ -e /proc/driver/nvidia/version ] || return 0
 echo "machine=$(uname -m)"

@@ -29,6 +29,7 @@ _SMI = "timeout -k 2 20 nvidia-smi"
 
 FILES = Section(
     name="gpu_files",
+    for_drivers=True,
     script=f"""
 files {SCRIPT_PATH} {UNIT.path} {PLAN_PATH}
 meta {UNIT.link}
@@ -40,10 +41,13 @@ for folder in /etc /run /usr/local/lib /usr/lib /lib; do
 done
 """,
 )
-UNITS = Section(name="gpu_units", script=f"units {FABRIC_MANAGER} {PERSISTENCED} {UNIT.name}")
+UNITS = Section(
+    name="gpu_units", for_drivers=True, script=f"units {FABRIC_MANAGER} {PERSISTENCED} {UNIT.name}"
+)
 FAILURES = failures("gpu_failures", FABRIC_MANAGER, PERSISTENCED, UNIT.name)
 BUS = Section(
     name="gpu_bus",
+    for_drivers=True,
     script="""
 for device in /sys/bus/pci/devices/*; do
     first "$device/vendor"
@@ -60,6 +64,7 @@ true
 )
 STATE = Section(
     name="gpu_state",
+    for_drivers=True,
     deadline_s=90,
     script=f"""
 [ -r /proc/driver/nvidia/version ] || return 0
@@ -73,6 +78,7 @@ true
 # What ib_umem_dmabuf_get is built by. Source: drivers/infiniband/core/Makefile and Kconfig.
 CONFIG = Section(
     name="gpu_kernel_config",
+    for_drivers=True,
     script="""
 kernel=$(uname -r)
 for config in /proc/config.gz "/boot/config-$kernel" "/lib/modules/$kernel/config"; do

@@ -16,6 +16,7 @@ _NAMES = "|".join(name.replace("_", "[-_]") for name in MODULES)
 
 IMAGES = Section(
     name="initramfs_modules",
+    for_drivers=True,
     deadline_s=120,
     script=rf"""
 for image in /boot/initrd.img-* /boot/initramfs-*.img; do

@@ -18,6 +18,7 @@ from railwright.snapshot import Snapshot
 
 INSTALLED = Section(
     name="kernels_installed",
+    for_drivers=True,
     script="""
 for image in /boot/vmlinuz-* /boot/vmlinux-*; do
     [ ! -e "$image" ] || echo "image ${image#/boot/vmlinu?-}"

@@ -19,6 +19,7 @@ from railwright.snapshot import Snapshot
 SECTIONS = (
     Section(
         name="nic_ports",
+        for_drivers=True,
         for_rails=True,
         script=r"""
 for link in /sys/class/net/*; do
@@ -60,13 +61,20 @@ true
     ),
     Section(
         name="nic_rdma",
+        for_drivers=True,
         for_rails=True,
         # A node without RDMA modules answers with nothing or with an error of its netlink.
         script="[ ! -d /sys/class/infiniband ] || rdma -j link show",
     ),
-    Section(name="nic_addresses", script="ip -j -d addr show", for_rails=True),
+    Section(
+        name="nic_addresses",
+        for_rails=True,
+        for_drivers=True,
+        script="ip -j -d addr show",
+    ),
     Section(
         name="way_in",
+        for_drivers=True,
         for_rails=True,
         script=r"""
 pid=$$

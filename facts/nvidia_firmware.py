@@ -8,6 +8,7 @@ from railwright.snapshot import Snapshot
 # Compressed where the kernel takes that. Source: nvidia's rm_firmware paths, nv-firmware.h.
 FIRMWARE = Section(
     name="nvidia_firmware",
+    for_drivers=True,
     script="""
 for file in /lib/firmware/nvidia/*/gsp_*.bin* /lib/firmware/updates/nvidia/*/gsp_*.bin*; do
     [ -r "$file" ] || continue

@@ -4,6 +4,6 @@ from facts.probe import Section
 from facts.unit_failures import failures
 
 OPENIBD = "openibd.service"
-UNITS = Section(name="ofed_units", script=f"units {OPENIBD}")
+UNITS = Section(name="ofed_units", for_drivers=True, script=f"units {OPENIBD}")
 FAILURES = failures("ofed_failures", OPENIBD)
 SECTIONS = (UNITS, FAILURES)

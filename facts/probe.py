@@ -13,6 +13,7 @@ from typing import ClassVar
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 
+from railwright.drivers.options import modules_of
 from railwright.model import Model
 from railwright.reboots import PATH, SECTION
 from railwright.schema import Node
@@ -36,6 +37,9 @@ class Section(Model):
     cap_bytes: int = 1 << 20
     for_rails: bool = False
     """Taken only of nodes that have rails, or files of ours for them; empty elsewhere."""
+    for_drivers: bool = False
+    """Taken only of nodes that are asked for drivers, or have files of ours for them. Elsewhere the
+    snapshot has no such section, unless it is ``for_rails`` too; such a one is taken of both."""
 
 
 class Focus(Model):
@@ -49,22 +53,22 @@ class Focus(Model):
     """Units whose limits are read."""
     rails: bool = False
     """Whether the node is asked to have rails."""
+    drivers: bool = False
+    """Whether the node is asked for drivers, or for repositories that they come from."""
     firmware: tuple[str, ...] = ()
     """The tool, and the firmware keys that NICs are asked for."""
 
     @classmethod
     def of(cls, node: Node) -> "Focus":
-        spec = node.modules
+        spec = modules_of(node)
         modules = {module_name(name) for name in (*spec.load, *spec.options, *spec.blacklist)}
-        packages = (
-            f"{name}={version}" if version else name
-            for name, version in node.holds.packages.items()
-        )
+        held = {f"{name}={version}" if version else name for name, version in node.held.items()}
         return cls(
             modules=tuple(sorted(modules)),
-            packages=tuple(sorted(packages)),
+            packages=tuple(sorted(held | node.drivers.removes)),
             services=tuple(sorted(node.limits.services)),
             rails=bool(node.rails.nics),
+            drivers=node.drivers.is_asked_for,
             firmware=_firmware(node),
         )
 
@@ -102,18 +106,28 @@ def script(sections: Iterable[Section], focus: Focus) -> str:
         f"RW_PACKAGES={shlex.quote(' '.join(focus.packages))}",
         f"RW_SERVICES={shlex.quote(' '.join(focus.services))}",
         f"RW_RAILS={'yes' if focus.rails else ''}",
+        f"RW_DRIVERS={'yes' if focus.drivers else ''}",
         f"RW_FIRMWARE={shlex.quote(' '.join(focus.firmware))}",
+        "! drivers || RW_DRIVERS=yes",
     ]
     calls = [f'printf "railwright-probe %s %s\\n" {FORMAT} "$N"']
     for section in (IDENTITY, REBOOT_LEDGER, *sections):
-        guard = "rails || return 0\n" if section.for_rails else ""
-        parts.append(f"s_{section.name}() {{\n{guard}{section.script.strip()}\n}}")
-        calls.append(f"section {section.name} {section.deadline_s} {section.cap_bytes}")
+        parts.append(f"s_{section.name}() {{\n{_guard(section)}{section.script.strip()}\n}}")
+        # What is not taken at all costs nothing; the many sections of drivers would cost a while.
+        taken = '[ -z "$RW_DRIVERS" ] || ' if section.for_drivers and not section.for_rails else ""
+        calls.append(f"{taken}section {section.name} {section.deadline_s} {section.cap_bytes}")
     calls.append('printf "\\n%s done\\n" "$N"')
     body = "\n".join(calls)
     # One byte outside printable ASCII would fail the decoding of the whole answer.
     parts.append(f"{{\n{body}\n}} | tr -c '\\11\\12\\15\\40-\\176' '?'")
     return "\n".join(parts)
+
+
+def _guard(section: Section) -> str:
+    """What keeps the section empty on nodes that it is not for."""
+    if not section.for_rails:
+        return ""
+    return f"{'drivers || ' if section.for_drivers else ''}rails || return 0\n"
 
 
 class Probe(FactBase[Snapshot | None]):
@@ -126,7 +140,7 @@ class Probe(FactBase[Snapshot | None]):
         return None
 
     def command(self, focus: Focus | None = None, sections: tuple[Section, ...] = ()) -> str:
-        return script(sections or self.sections, focus or Focus(rails=True))
+        return script(sections or self.sections, focus or Focus(rails=True, drivers=True))
 
     def process(self, output: Iterable[str]) -> Snapshot:
         try:
@@ -148,8 +162,8 @@ class SnapshotFact(FactBase[Model | None]):
         return None
 
     def command(self) -> str:
-        # Whoever asks for it asks about this host, whatever its inventory says of rails.
-        return script(self.sections, Focus(rails=True))
+        # Whoever asks for it asks about this host, whatever its inventory asks for.
+        return script(self.sections, Focus(rails=True, drivers=True))
 
     def read(self, snapshot: Snapshot) -> Model:
         """What the snapshot says. Raises ValueError where it cannot be read."""

@@ -79,6 +79,17 @@ rails() {
     return 1
 }
 
+# drivers: whether the node is asked for drivers, or has files that we have written for them.
+drivers() {
+    [ -z "$RW_DRIVERS" ] || return 0
+    set -- /etc/apt/*/railwright-* /etc/yum.repos.d/railwright-* /etc/pki/rpm-gpg/*-railwright-* \
+        /etc/railwright/gpu_driver/* /etc/systemd/system/railwright-gpu.service \
+        /etc/systemd/system/*.wants/railwright-gpu.service /usr/local/sbin/railwright-gpu \
+        /etc/systemd/system/nvidia-persistenced.service.d/*-railwright.conf
+    for path in "$@"; do [ ! -e "$path" ] && [ ! -L "$path" ] || return 0; done
+    return 1
+}
+
 # ports: the Ethernet interfaces of PCI functions, or of devices below them.
 ports() {
     for link in /sys/class/net/*; do

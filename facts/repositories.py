@@ -14,6 +14,7 @@ from railwright.snapshot import Snapshot, SnapshotError
 
 OURS = Section(
     name="repositories_files",
+    for_drivers=True,
     script="""
 files /etc/apt/sources.list.d/railwright-*.sources /etc/apt/preferences.d/railwright-*.pref \\
     /etc/apt/keyrings/railwright-*.asc /etc/yum.repos.d/railwright-*.repo \\
@@ -23,6 +24,7 @@ files /etc/apt/sources.list.d/railwright-*.sources /etc/apt/preferences.d/railwr
 # Names and passwords in addresses stay on the node.
 ENTRIES = Section(
     name="repositories_entries",
+    for_drivers=True,
     script=r"""
 set --
 for path in /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
@@ -37,6 +39,7 @@ done
 # Files of digits alone are what makes dpkg, and apt, say that dpkg was interrupted.
 AUDIT = Section(
     name="packages_audit",
+    for_drivers=True,
     script=r"""
 if [ -s /var/lib/dpkg/status ]; then
     echo 'manager dpkg'
@@ -57,6 +60,7 @@ true
 # From what dnf has cached, and without its locks, which hide all versions but one.
 RPM_OFFERED = Section(
     name="packages_offered_rpm",
+    for_drivers=True,
     deadline_s=15,
     script=r"""
 [ -n "$RW_PACKAGES" ] && [ ! -s /var/lib/dpkg/status ] || return 0

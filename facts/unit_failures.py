@@ -12,9 +12,10 @@ _SYSTEMD = re.compile(
 
 
 def failures(name: str, *units: str) -> Section:
-    """A section that brings the last words of those of ``units`` that have failed."""
+    """A section that brings the last words of those of the drivers' ``units`` that have failed."""
     return Section(
         name=name,
+        for_drivers=True,
         script=f"""
 for unit in {" ".join(units)}; do
     systemctl is-failed -q "$unit" || continue

@@ -1,6 +1,6 @@
 """What makes up a component: what it reads, what it decides, what it does."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from facts.probe import Section
@@ -12,6 +12,20 @@ from railwright.snapshot import Snapshot
 
 UNREAD = "probe"
 """The key of the one setting that a component has where its answer cannot be read."""
+
+
+@dataclass(frozen=True)
+class RebootGate:
+    """What must hold before a run reboots a node. Its functions are pure.
+
+    ``asked`` tells whether the node asks for anything that a reboot could take from it; ``refusal``
+    says in words why it may not be rebooted as it now is, None where it may. ``sections`` are read
+    for it alone, just before.
+    """
+
+    asked: Callable[[Node], bool]
+    sections: tuple[Section, ...]
+    refusal: Callable[[Node, Snapshot], str | None]
 
 
 @dataclass(frozen=True)
@@ -27,11 +41,30 @@ class Component:
     sections: tuple[Section, ...]
     settings: Callable[[Node, Snapshot], list[Setting]]
     actions: Callable[[Node, Snapshot, list[Setting]], Iterator[Action]]
+    reboot_gate: RebootGate | None = None
 
 
 def sections_of(components: Iterable[Component]) -> tuple[Section, ...]:
     """The sections that ``components`` read, each once."""
     return tuple({s.name: s for c in components for s in c.sections}.values())
+
+
+def gates_of(components: Iterable[Component], node: Node) -> dict[str, RebootGate]:
+    """What must hold before ``node`` is rebooted, by the name of the component that says so."""
+    return {
+        component.name: component.reboot_gate
+        for component in components
+        if component.reboot_gate and component.reboot_gate.asked(node)
+    }
+
+
+def refusals(gates: Mapping[str, RebootGate], node: Node, snapshot: Snapshot) -> list[str]:
+    """Why the node may not be rebooted as ``snapshot`` has it, by component, in words."""
+    return [
+        f"{name} refuses the reboot: {said}"
+        for name, gate in gates.items()
+        if (said := gate.refusal(node, snapshot))
+    ]
 
 
 def settings_of(component: Component, node: Node, snapshot: Snapshot) -> list[Setting]:

@@ -17,9 +17,9 @@ from pyinfra.api.state import BaseStateCallback, StateStage
 from pyinfra.api.state import State as Pyinfra
 from pyinfra.context import ctx_host
 
-from facts.probe import Focus, Probe
+from facts.probe import Focus, Probe, Section
 from railwright.actions import render
-from railwright.component import Component, sections_of, settings_of, unread
+from railwright.component import Component, gates_of, refusals, sections_of, settings_of, unread
 from railwright.schema import Node
 from railwright.settings import (
     Change,
@@ -83,8 +83,11 @@ class Run:
 _runs: WeakKeyDictionary[Host, Run] = WeakKeyDictionary()
 
 
-def _probe(host: Host, node: Node, components: Sequence[Component]) -> Snapshot:
-    found = host.get_fact(Probe, focus=Focus.of(node), sections=sections_of(components))
+def _probe(
+    host: Host, node: Node, components: Sequence[Component], more: Sequence[Section] = ()
+) -> Snapshot:
+    sections = (*sections_of(components), *more)
+    found = host.get_fact(Probe, focus=Focus.of(node), sections=sections)
     if found is None:
         raise PyinfraError(f"{host.name}: the probe brought nothing back")
     return found.model_copy(update={"host": node.name})
@@ -165,6 +168,34 @@ def reboots_for(run: Run) -> list[Setting]:
         # A reboot brings into force what is persisted, and nothing else.
         and setting.persisted.standing is not Standing.NOT_APPLICABLE
     ]
+
+
+def prove_reboot(run: Run) -> FunctionCommand:
+    """A command that fails where a component refuses the reboot of the host as it now is.
+
+    It looks again: what was seen at the start does not tell what the run has made of the next
+    kernel. Where no component has anything to ask it costs no round trip.
+    """
+    gates = gates_of(run.components, run.node)
+
+    def check(state: Pyinfra, host: Host) -> bool:  # noqa: ARG001 pyinfra asks for both
+        if not gates:
+            return True
+        try:
+            with ctx_host.use(host):
+                more = [section for gate in gates.values() for section in gate.sections]
+                run.seen = _probe(host, run.node, run.components, more)
+        except PyinfraError as error:
+            run.failures.append(str(error))
+            return False
+        run.stale = False
+        refused = refusals(gates, run.node, run.seen)
+        run.failures.extend(refused)
+        for line in refused:
+            logger.error(f"{host.print_prefix}{line}")
+        return not refused
+
+    return FunctionCommand(check, (), {})
 
 
 def prove(run: Run, component: Component, key: str, expected: list[Change]) -> FunctionCommand:

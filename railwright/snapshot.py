@@ -66,6 +66,14 @@ class Snapshot(Model):
             raise SnapshotError(f"section {name!r} of {self.host} is no list of files (exit {rc})")
         return parse_files(text, self.marker)
 
+    def left_over(self, name: str) -> list[FileRecord]:
+        """The files of ours that ``name`` listed, of a node that asks for none.
+
+        The section is not taken of a node that has none, nor is it in an older snapshot. Raises
+        SnapshotError where it was taken and is no list.
+        """
+        return self.files(name) if name in self.sections else []
+
     @property
     def is_container(self) -> bool:
         """Whether the node shares its kernel, and so has no running state of its own."""

@@ -91,7 +91,7 @@ def validate(inventory: Path) -> int:
 
 
 def _unproven(nodes: Iterable[Node]) -> Iterator[str]:
-    """What the site asks of drivers and nobody is known to have run, or nothing does yet.
+    """What the site asks of drivers and nobody is known to have run.
 
     Each once, with its nodes; sets that are known to be bad are refused by the site itself.
     """
@@ -104,12 +104,7 @@ def _unproven(nodes: Iterable[Node]) -> Iterator[str]:
         by_set.setdefault(node.drivers.model_dump_json(), []).append(node)
     by_warning: dict[str, list[str]] = {}
     for alike in by_set.values():
-        drivers = alike[0].drivers
-        warnings = [
-            f"{name} is checked here and put on no host: there is no component for it yet"
-            for name in drivers.asked()
-        ]
-        for warning in (*warnings, *map(str, judge(facts_of(drivers)))):
+        for warning in map(str, judge(facts_of(alike[0].drivers))):
             by_warning.setdefault(warning, []).extend(node.name for node in alike)
     for warning, names in by_warning.items():
         yield f"{fold(names)}: {warning}"

@@ -28,6 +28,18 @@ Part = Literal[
 Distribution = Literal["rhel", "ubuntu", "debian", "sles"]
 """Rocky, Alma and Oracle's compatible kernel count as rhel, with its release."""
 
+BY_OS_RELEASE: dict[str, Distribution] = {
+    "ubuntu": "ubuntu",
+    "debian": "debian",
+    "sles": "sles",
+    "rhel": "rhel",
+    "rocky": "rhel",
+    "almalinux": "rhel",
+    "ol": "rhel",
+    "centos": "rhel",
+}
+"""ID of os-release to the distribution."""
+
 Architecture = Literal["x86_64", "aarch64"]
 Nic = Literal[
     "connectx4", "connectx5", "connectx6", "connectx7", "connectx8", "bluefield2", "bluefield3"

@@ -29,7 +29,12 @@ class Carried(Model):
 
 
 def carried(nics: Nics, stack: BlockStack) -> tuple[Carried, ...]:
-    """All that a reload of drivers may cut on this node, the way in first."""
+    """All that a reload of drivers may cut on this node, the way in first.
+
+    Raises ValueError where an interface has no device, and so would seem to be carried by nothing.
+    """
+    if not any(device.kind == "net" for device in stack.devices.devices):
+        raise ValueError("the drivers of network interfaces are not known")
     links = Links(nics, stack.devices)
     return (links.way_in(), *_Storage(stack, links).all())
 
@@ -88,7 +93,9 @@ class Links:
 
     def _own(self, name: str) -> set[str]:
         device = self._devices.named("net", name)
-        modules = set(self._devices.modules_under(device)) if device else set()
+        if device is None:
+            raise ValueError(f"the drivers of {name} are not known")
+        modules = set(self._devices.modules_under(device))
         found = self._nics.interfaces.get(name)
         if found is not None and found.is_infiniband:
             # An IPoIB interface shows its HCA's driver, and is of ib_ipoib.

@@ -14,7 +14,7 @@ from railwright.drivers.next_kernel import (
     kernels_to_prove,
     reboot_refusal,
 )
-from railwright.drivers.options import asks_for_drivers, has_ofed
+from railwright.drivers.options import has_ofed
 from railwright.schema import Node
 from railwright.snapshot import Snapshot
 
@@ -51,7 +51,7 @@ def refusal(node: Node, snapshot: Snapshot) -> str | None:
 
     What cannot be read refuses: a node that comes up without its NICs has no way in.
     """
-    if not asks_for_drivers(node) or snapshot.is_container:
+    if snapshot.is_container:
         return None
     try:
         drivers = read_drivers(snapshot)

@@ -5,11 +5,10 @@ Here is what the inventory alone tells, so that the probe can ask for those modu
 
 from railwright.schema import ModulesSpec, Node
 from railwright.schema.drivers import GpuDriverSpec
+from railwright.schema.drivers_consistency import P2PDMA_DWORDS
 from railwright.schema.modules import Parameter, ParameterText
 
 NOUVEAU = "nouveau"
-_P2PDMA_DWORDS = {"RMForceStaticBar1": 1, "RmForceDisableIomapWC": 1}
-"""Source: NVIDIA GDS troubleshooting guide, NVMe P2PDMA, driver registries."""
 
 
 def has_ofed(node: Node) -> bool:
@@ -45,7 +44,7 @@ def nvidia_options(driver: GpuDriverSpec, *, p2pdma: bool) -> dict[Parameter, in
     A switch is a number there, and the module does not load with a Y for one. Source: nv-linux.h
     of open-gpu-kernel-modules (NV_MODULE_PARAMETER is module_param(x, int, 0)).
     """
-    keys = {**(_P2PDMA_DWORDS if p2pdma else {}), **driver.registry_dwords}
+    keys = {**(P2PDMA_DWORDS if p2pdma else {}), **driver.registry_dwords}
     text = ";".join(f"{key}={value}" for key, value in sorted(keys.items()))
     options = {k: int(v) if isinstance(v, bool) else v for k, v in driver.options.items()}
     return {**options, **({"NVreg_RegistryDwords": text} if text else {})}

@@ -1,23 +1,22 @@
 """Which way IO between drives and GPUs takes: nvidia-fs, or P2PDMA of the kernel.
 
-Each reason against one of them is data with its source, so that plan, drift and documentation say
-the same. What is not known of a node is no reason: it is told as such.
+What is known of versions is data (``railwright.compat``); here is what only a node shows. Each
+reason against one of them has its source, so that plan, drift and documentation say the same. What
+is not known of a node is no reason: it is told as such.
 """
 
 from collections.abc import Iterator
 from typing import Literal
 
 from facts.nvidia_proc import NvidiaModule
+from railwright.compat import Facts, judge
+from railwright.compat.facts import BY_OS_RELEASE, WORDS
 from railwright.model import Model
 
 Mode = Literal["nvidia-fs", "p2pdma"]
 MODES: tuple[Mode, ...] = ("p2pdma", "nvidia-fs")
 """Best first: P2PDMA needs no module and no patched NVMe driver."""
 
-LEAST_DRIVER = (565, 47)
-"""Source: NVIDIA, GDS support for NVMe drives, installing the open driver."""
-LEAST_KERNEL = (6, 2)
-"""Of Ubuntu's kernels; others may carry it earlier. Source: GDS troubleshooting guide, 14.1."""
 LEAST_LIBCUFILE = (1, 13)
 """libcufile of CUDA 12.8. Source: GDS installation guide, P2PDMA mode."""
 GPUS = ("A100", "A40", "L4", "L40S", "H100", "H200", "B100", "B200", "B300")
@@ -150,32 +149,43 @@ def _nvidia_fs(platform: Platform, storage: Storage) -> Iterator[Reason]:
 
 
 def _p2pdma_platform(platform: Platform) -> Iterator[Reason]:
-    driver, kernel = platform.driver, platform.kernel
+    yield from _p2pdma_versions(platform)
     if platform.virtual:
         yield Reason(
             text=f"a virtual machine ({platform.virtual}): its devices do not reach each other",
             source="GDS release notes 1.7.2: compatibility mode on cloud instances",
             remedy="bare metal, or a file system over RDMA",
         )
-    if platform.machine not in (None, "x86_64"):
-        yield Reason(text=f"a machine of {platform.machine}: only x86_64 has it", source=_NVME)
     if platform.kernel_has_p2pdma is False:
         yield Reason(
             text="the kernel has no PCI_P2PDMA",
             source=f"{_P2PDMA}: p2pdma_pgmap_ops in /proc/kallsyms",
             remedy="a kernel with CONFIG_PCI_P2PDMA",
         )
-    if platform.distribution == "ubuntu" and kernel is not None and kernel < LEAST_KERNEL:
-        yield Reason(text=f"Linux {kernel[0]}.{kernel[1]}: 6.2 is the least", source=_P2PDMA)
-    if (platform.distribution, platform.release) == ("rhel", "9.5"):
-        yield Reason(text="RHEL 9.5 on x86_64 is not supported", source=_NOTES)
-    if driver is not None and driver.flavour != "open":
-        yield Reason(text="the GPU driver's modules are the proprietary ones", source=_NVME)
-    if driver is not None and tuple(map(int, driver.version.split("."))) < LEAST_DRIVER:
-        yield Reason(text=f"GPU driver {driver.version}: 565.47 is the least", source=_NVME)
     if platform.libcufile is not None and platform.libcufile < LEAST_LIBCUFILE:
         shown = ".".join(map(str, platform.libcufile))
         yield Reason(text=f"libcufile {shown}: 1.13 (CUDA 12.8) is the least", source=_NVME)
+
+
+def _p2pdma_versions(platform: Platform) -> Iterator[Reason]:
+    driver, kernel, release = platform.driver, platform.kernel, platform.release
+    facts = Facts.model_validate(
+        {
+            "gds": "p2pdma",
+            "distribution": BY_OS_RELEASE.get(platform.distribution or ""),
+            # A rolling distribution has none, or a word.
+            "release": release if release and release[0].isdigit() else None,
+            "architecture": platform.machine if platform.machine in WORDS["architecture"] else None,
+            "kernel": ".".join(map(str, kernel)) if kernel else None,
+            "driver": driver.version if driver else None,
+            "driver_modules": driver.flavour if driver else None,
+        }
+    )
+    for found in judge(facts):
+        if found.row is not None and "gds" in found.parts:
+            parts = ", ".join(f"{part} {v}" for part, v in found.parts.items() if part != "gds")
+            source = f"compat {found.row.name}, {found.row.source}"
+            yield Reason(text=f"{parts}: {found.row.why}", source=source)
 
 
 def _p2pdma_storage(storage: Storage) -> Iterator[Reason]:

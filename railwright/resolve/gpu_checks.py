@@ -8,14 +8,12 @@ from collections.abc import Iterator
 
 from facts.nvidia_smi import Gpu
 from railwright.compat import Facts, judge
+from railwright.compat.facts import BY_OS_RELEASE
 from railwright.drivers.finding import Finding
 from railwright.resolve.gpu_view import Seen
 from railwright.schema.drivers import GpuDriverSpec
 from railwright.settings import Setting, Standing, State, looked_at
 
-_DISTRIBUTIONS = {"ubuntu": "ubuntu", "debian": "debian"} | dict.fromkeys(
-    ("rhel", "rocky", "almalinux", "ol", "centos"), "rhel"
-)
 _WHY_ONE = (
     "modules, libraries and fabric manager check each other for the very same version "
     "(NVIDIA/gpu-operator#544)"
@@ -150,7 +148,7 @@ def dma_buf(component: str, seen: Seen, os: str) -> Setting:
     facts = Facts.model_validate(
         {
             "kernel": seen.drivers.next_boot.running,
-            "distribution": _DISTRIBUTIONS.get(os),
+            "distribution": BY_OS_RELEASE.get(os),
             "driver": driver.version,
             "driver_modules": driver.flavour,
             "peer_memory": "dma_buf",

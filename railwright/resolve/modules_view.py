@@ -10,6 +10,7 @@ from facts.modules import (
     parse_parameters,
     read_kernel,
 )
+from railwright.drivers.options import modules_of
 from railwright.files import FileRecord
 from railwright.modprobe import MODPROBE_PATH, modprobe_content
 from railwright.owned import HEADER
@@ -45,7 +46,7 @@ class ModulesView:
     def of(cls, node: Node, snapshot: Snapshot) -> "ModulesView":
         """Raises ValueError where a section cannot be read."""
         return cls(
-            spec=node.modules,
+            spec=modules_of(node),
             kernel=snapshot.facts("identity").get("kernel", ""),
             is_container=snapshot.is_container,
             files=tuple(snapshot.files("modules_config")),

@@ -53,7 +53,7 @@ def wanted_of(drivers: DriverSet) -> Wanted:
         versions |= spec.packages
         if spec.packages and spec.repository is not None:
             repositories[spec.repository] = None
-    return Wanted(versions, frozenset(), tuple(repositories))
+    return Wanted(versions, drivers.removes, tuple(repositories))
 
 
 def package_settings(

@@ -161,10 +161,16 @@ class DriverSet(Model):
     gpu_driver: GpuDriverSpec = GpuDriverSpec()
     gds: GdsSpec = GdsSpec()
 
-    def asked(self) -> tuple[str, ...]:
-        """The parts that ask for something. No component puts them on hosts yet."""
-        parts = (("repositories", self.repositories), *self.packaged())
-        return tuple(name for name, spec in parts if spec and spec != type(spec)())
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether anything of it is to be brought to a node, or looked at there."""
+        asked = (spec != type(spec)() for _, spec in self.packaged())
+        return bool(self.repositories) or any(asked)
+
+    @property
+    def removes(self) -> frozenset[str]:
+        """Packages that must not be there, whichever names them."""
+        return frozenset(name for _, spec in self.packaged() for name in spec.removes)
 
     def packaged(self) -> Iterator[tuple[str, OfedSpec | GpuDriverSpec | GdsSpec]]:
         """Each that is installed from packages, with its name."""

@@ -43,8 +43,9 @@ _MIG_SLICES |= {"b200": 7, "b300": 7, "gb200": 7, "gb300": 7}
 _WITHOUT_NVSWITCH = frozenset({"p100", "t4", "a30", "a40", "l4", "l40s"})
 """PCIe cards, on no NVSwitch in any system."""
 
-_P2PDMA_DWORDS = {"RMForceStaticBar1": 1, "RmForceDisableIomapWC": 1}
-"""Source: NVIDIA GDS troubleshooting guide, NVMe P2PDMA, driver registries."""
+P2PDMA_DWORDS = {"RMForceStaticBar1": 1, "RmForceDisableIomapWC": 1}
+"""Registry keys that P2PDMA takes. Source: NVIDIA GDS troubleshooting guide, NVMe P2PDMA, driver
+registries."""
 
 _DRIVER_PACKAGE = re.compile(
     r"(nvidia-(driver(-libs|-cuda|-cuda-libs)?|open|dkms|utils|compute-utils|persistenced|imex"
@@ -113,14 +114,19 @@ def nic_findings(
 
 def _ofed_findings(drivers: DriverSet) -> Iterator[Finding]:
     ofed = drivers.ofed
-    given = {"version": ofed.version, "profile": ofed.profile, "packages": ofed.packages or None}
+    given = {
+        "version": ofed.version,
+        "profile": ofed.profile,
+        "packages": ofed.packages or None,
+        "removes": ofed.removes or None,
+    }
     if ofed.kind in (None, "inbox"):
         expected = (
             "ofed.kind beside it: doca_ofed or mlnx_ofed"
             if ofed.kind is None
             else "none: ofed.kind is inbox, which comes with the distribution"
         )
-        wanted = given if ofed.kind is None else {**given, "packages": None}
+        wanted = given if ofed.kind is None else {**given, "packages": None, "removes": None}
         yield from (
             Finding(("ofed", name), value, expected)
             for name, value in wanted.items()
@@ -170,7 +176,7 @@ def _driver_findings(driver: GpuDriverSpec) -> Iterator[Finding]:
     if driver.version is None:
         for name in _NEEDS_DRIVER:
             value = getattr(driver, name)
-            if value not in (None, {}, ()):
+            if value not in (None, {}, (), frozenset()):
                 yield Finding(
                     ("gpu_driver", name), value, "gpu_driver.version beside it: there is no driver"
                 )
@@ -200,6 +206,7 @@ _NEEDS_DRIVER = (
     "power_limit_w",
     "mig",
     "packages",
+    "removes",
 )
 
 
@@ -263,7 +270,7 @@ def _p2pdma_findings(drivers: DriverSet, modules: ModulesSpec) -> Iterator[Findi
         yield Finding(
             ("gds", "version"), drivers.gds.version, "none: gds.mode p2pdma does without nvidia-fs"
         )
-    for key, needed in _P2PDMA_DWORDS.items():
+    for key, needed in P2PDMA_DWORDS.items():
         value = drivers.gpu_driver.registry_dwords.get(key, needed)
         if value != needed:
             yield Finding(
@@ -327,6 +334,13 @@ def _package_findings(drivers: DriverSet, holds: HoldsSpec) -> Iterator[Finding]
             if other != pinned:
                 yield Finding(
                     (name, "packages", package), pinned, f"{other}, as {where}.packages says"
+                )
+    for name, spec in drivers.packaged():
+        for package in sorted(spec.removes):
+            where = said[package][0] if package in said else "holds"
+            if package in said or package in holds.packages:
+                yield Finding(
+                    (name, "removes", package), package, f"not there: {where}.packages has it"
                 )
     for package, held in sorted(holds.packages.items()):
         where, pinned = said.get(package, ("", held or ""))

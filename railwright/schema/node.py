@@ -102,6 +102,14 @@ class Node(Overlay):
             gds=self.gds,
         )
 
+    @property
+    def held(self) -> dict[str, str | None]:
+        """Packages that are held: those that holds names, and all that drivers are packaged as."""
+        found = dict(self.holds.packages)
+        for _, spec in self.drivers.packaged():
+            found |= spec.packages
+        return found
+
     @model_validator(mode="after")
     def _fits_together(self) -> "Node":
         reject(

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from railwright.schema.base import PackageName, Spec, word
+from railwright.schema.base import Finding, PackageName, Spec, reject, word
 from railwright.schema.holds import PackageVersion
 
 if TYPE_CHECKING:
@@ -68,6 +68,21 @@ class AptRepository(_Repository):
         description="Pin-Priority of its packages; null is apt's own 500, as the distribution's.",
     )
 
+    @model_validator(mode="after")
+    def _components_fit_the_suite(self) -> "AptRepository":
+        # apt reads no source at all where one has it otherwise. Source: sources.list(5).
+        flat = self.suite.endswith("/")
+        if flat and self.components:
+            expected = f"none: suite {self.suite} is a flat repository, as its / at the end says"
+            reject([Finding(("components",), self.components, expected)])
+        if not flat and not self.components:
+            expected = (
+                f"one at least, such as main: suite {self.suite} does not end in /, "
+                "as that of a flat repository does"
+            )
+            reject([Finding(("components",), self.components, expected)])
+        return self
+
 
 class DnfRepository(_Repository):
     """A repository of dnf. Signatures of packages are always checked (gpgcheck)."""
@@ -101,4 +116,9 @@ class Packaged(Spec):
         default={},
         description="Package to the exact version installed. They are changed in one transaction, "
         "and held: a library newer than its loaded module ends all work on a node.",
+    )
+    removes: frozenset[PackageName] = Field(
+        default=frozenset(),
+        description="Packages that must not be there, such as inbox ones that conflict with these. "
+        "They go in the same transaction.",
     )

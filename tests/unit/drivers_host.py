@@ -126,7 +126,7 @@ def node(root: Path) -> None:
 
 
 def probe(root: Path, shell: str = "sh") -> Snapshot:
-    text = script(SECTIONS, Focus())
+    text = script(SECTIONS, Focus(drivers=True))
     for old, new in (
         ("PATH=/usr/sbin:", f"PATH={root}/bin:/usr/sbin:"),
         ("/lib/modules/", f"{root}/modules/"),

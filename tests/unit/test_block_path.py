@@ -23,7 +23,7 @@ MOUNTINFO = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 
 def run(sections: tuple[Section, ...], root: Path, tools: str = "") -> Snapshot:
     """The sections over the tree at ``root`` in place of /sys and /proc."""
-    text = script(sections, Focus())
+    text = script(sections, Focus(drivers=True))
     text = re.sub(r"/proc/(self/mountinfo|swaps)", rf"{root}/proc/\1", text)
     text = text.replace("/sys/", f"{root}/sys/")
     text = text.replace("PATH=/usr/sbin", f"PATH={tools}:/usr/sbin" if tools else "PATH=/usr/sbin")
@@ -156,7 +156,9 @@ def test_devices_and_the_modules_on_their_way_up(host: Path) -> None:
 
 
 def test_this_machine_is_read() -> None:
-    done = subprocess.run(["sh", "-c", script(SECTIONS, Focus())], capture_output=True, timeout=60)
+    done = subprocess.run(
+        ["sh", "-c", script(SECTIONS, Focus(drivers=True))], capture_output=True, timeout=60
+    )
     snapshot = parse_probe(done.stdout.decode("ascii"), host="here")
     assert all(snapshot.section(section.name).rc == 0 for section in SECTIONS)
     assert read_block_stack(snapshot).mounts[0].target == "/"

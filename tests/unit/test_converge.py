@@ -11,7 +11,7 @@ import pytest
 from deploys.components import COMPONENTS
 from railwright.component import UNREAD, sections_of, settings_of, unread
 from railwright.converge import unmet
-from railwright.schema import FirmwareSpec, Node
+from railwright.schema import FirmwareSpec, GdsSpec, GpuDriverSpec, Node, OfedSpec
 from railwright.settings import Change
 from railwright.site import load_inventory
 from railwright.snapshot import Section, Snapshot
@@ -40,7 +40,14 @@ def test_no_section_can_break_a_run(kind: str, section: str, node: Node) -> None
 def test_an_unread_component_is_one_setting() -> None:
     empty = Snapshot(host="gpu001", marker="m", sections={})
     railed = load_inventory(ROOT / "inventories" / "lab.py").nodes["gpu001"]
-    asked = railed.model_copy(update={"firmware": FirmwareSpec(keys={"ATS_ENABLED": 0})})
+    asked = railed.model_copy(
+        update={
+            "firmware": FirmwareSpec(keys={"ATS_ENABLED": 0}),
+            "ofed": OfedSpec(kind="inbox", removes=frozenset({"mlnx-tools"})),
+            "gpu_driver": GpuDriverSpec(version="580.95.05"),
+            "gds": GdsSpec(mode="p2pdma"),
+        }
+    )
     for component in COMPONENTS:
         (found,) = settings_of(component, asked, empty)
         assert found.key == UNREAD

@@ -36,7 +36,7 @@ END
 
 
 def run(section: Section, root: Path) -> Snapshot:
-    text = script([section], Focus())
+    text = script([section], Focus(drivers=True))
     for folder in ("/boot/", "/lib/firmware/"):
         text = text.replace(f" {folder}", f" {root}{folder}")
     text = text.replace("PATH=/usr/sbin", f"PATH={root}/bin:/usr/sbin", 1)

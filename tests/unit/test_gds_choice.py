@@ -41,12 +41,13 @@ def test_a_host_that_has_all_of_it_takes_p2pdma() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"machine": "aarch64"}, "only x86_64"),
-        ({"kernel": (5, 15)}, "Linux 5.15"),
+        ({"machine": "aarch64"}, "aarch64: Grace Hopper"),
+        ({"kernel": (5, 15)}, "kernel 5.15"),
         ({"kernel_has_p2pdma": False}, "no PCI_P2PDMA"),
         ({"distribution": "rhel", "release": "9.5"}, "RHEL 9.5"),
-        ({"driver": NvidiaModule(version="560.35.03", flavour="open")}, "GPU driver 560.35.03"),
-        ({"driver": NvidiaModule(version="565.46", flavour="open")}, "565.47 is the least"),
+        ({"distribution": "rocky", "release": "9.5"}, "RHEL 9.5"),
+        ({"driver": NvidiaModule(version="560.35.03", flavour="open")}, "driver 560.35.03"),
+        ({"driver": NvidiaModule(version="565.46", flavour="open")}, "565.47 or later"),
         ({"libcufile": (1, 12)}, "libcufile 1.12"),
         ({"virtual": "kvm"}, "a virtual machine (kvm)"),
         ({"raid0": ("md0",)}, "RAID0 over NVMe drives: md0"),

@@ -144,6 +144,19 @@ def test_peers_5_8_ssh_came_in_by_a_port_of_the_driver() -> None:
     assert plan_reload(OFED, loaded(), carried(nics("eno1"), stack())).live
 
 
+def test_interfaces_without_devices_are_not_taken_for_such_as_nothing_carries() -> None:
+    def without(*kinds: str) -> BlockStack:
+        kept = tuple(one for one in devices().devices if one.kind not in kinds)
+        return stack(devices=devices().model_copy(update={"devices": kept}))
+
+    for way_in in (("eno1",), ()):
+        with pytest.raises(ValueError, match="the drivers of network interfaces are not known"):
+            carried(nics(*way_in), without("net"))
+        assert carried(nics(*way_in), without("auxiliary"))
+    with pytest.raises(ValueError, match="the drivers of eno9 are not known"):
+        carried(nics("eno9"), stack())
+
+
 def test_ssh_over_a_bond_goes_over_its_ports() -> None:
     things = carried(nics("bond0", "ens1"), stack())
     assert what(things, "ssh").modules == {"bonding", "mlx5_core"}

@@ -314,7 +314,10 @@ def test_a_reboot_into_a_kernel_without_the_drivers_is_refused() -> None:
     assert said.startswith(f"kernel {NEW} is not complete: ")
     assert "nvidia" in said
     assert "mlx5_core" in said
-    assert refusal(node(), lacking) is None
+    gate = COMPONENT.reboot_gate
+    assert gate is not None
+    assert gate.asked(ASKED)
+    assert not gate.asked(node())
 
 
 def test_a_reboot_is_refused_where_nothing_can_be_read() -> None:

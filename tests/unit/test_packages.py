@@ -9,6 +9,7 @@ import pytest
 
 from deploys.packages import COMPONENT, actions, settings
 from facts.packages import parse_packages
+from facts.probe import Focus
 from facts.repositories import Audit
 from railwright.actions import Action, InstallFile, RemoveFile, RunScript
 from railwright.converge import unmet
@@ -365,6 +366,19 @@ def test_what_is_named_to_go_goes_in_the_same_transaction() -> None:
     script = transaction(wanted, seen, bare, stand)
     assert script is not None
     assert script.arguments == ("remove:rdma-inbox", f"install:{OFED}=3.2.1-1")
+
+
+def test_an_inbox_package_that_the_inventory_names_to_go_is_looked_at_and_removed() -> None:
+    ofed = OfedSpec(kind="doca_ofed", version="3.2.1", removes=frozenset({"rdma-inbox"}))
+    asked = DriverSet(ofed=ofed)
+    assert Focus.of(node(asked, LIVE)).packages == ("rdma-inbox",)
+    there = host(installed={"rdma-inbox": "50.0-2"})
+    assert verdicts(asked, there)["package rdma-inbox"] is Verdict.WRONG
+    assert words(asked, there) == ()
+    assert words(asked, there, SERVICE) == ("remove:rdma-inbox",)
+    # The healthy twin: it is not there.
+    assert verdicts(asked, host())["package rdma-inbox"] is Verdict.OK
+    assert words(asked, host(), SERVICE) == ()
 
 
 def test_a_library_is_changed_in_each_architecture(key: str) -> None:

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from facts import gpu_driver
 from facts.probe import Focus, Section, script
 from railwright.files import FileRecord, effective_files
-from railwright.schema import HoldsSpec, ModulesSpec, Node
+from railwright.schema import HoldsSpec, ModulesSpec, Node, OfedSpec, PlatformSpec
+from railwright.schema.repositories import DnfRepository
 from railwright.snapshot import Section as RecordedSection
 from railwright.snapshot import Snapshot, SnapshotError, parse_files, parse_probe
 from tests.unit.replay import probe_output
@@ -127,6 +129,66 @@ def test_the_focus_of_a_node() -> None:
     focus = Focus.of(node)
     assert "nvme_core" in focus.modules
     assert focus.packages == ("aa=1.0", "bb")
+
+
+DRIVERS = Section(name="x", script="echo looked", for_drivers=True)
+BOTH = Section(name="x", script="echo looked", for_drivers=True, for_rails=True)
+
+
+def test_a_node_that_asks_for_no_drivers_has_no_section_of_them() -> None:
+    assert "x" not in run(DRIVERS).sections
+    assert run(DRIVERS).left_over("x") == []
+    assert run(DRIVERS, focus=Focus(drivers=True)).text("x") == "looked\n"
+    # What rails and drivers share is there, and empty where neither is asked for.
+    assert run(BOTH).text("x") == ""
+    for focus in (Focus(drivers=True), Focus(rails=True)):
+        assert run(BOTH, focus=focus).text("x") == "looked\n"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "apt/sources.list.d/railwright-doca.sources",
+        "apt/preferences.d/railwright-doca.pref",
+        "apt/keyrings/railwright-doca.asc",
+        "yum.repos.d/railwright-doca.repo",
+        "pki/rpm-gpg/RPM-GPG-KEY-railwright-doca",
+        gpu_driver.PLAN_PATH,
+        gpu_driver.UNIT.path,
+        gpu_driver.UNIT.link,
+        gpu_driver.DROP_IN,
+        gpu_driver.SCRIPT_PATH,
+    ],
+)
+@pytest.mark.parametrize("dangling", [False, True])
+def test_files_of_ours_for_drivers_are_seen_where_none_are_asked_for_any_more(
+    path: str, dangling: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / path.removeprefix("/etc/").lstrip("/")
+    file.parent.mkdir(parents=True)
+    if dangling:
+        file.symlink_to("nowhere")
+    else:
+        file.touch()
+    moved = script([DRIVERS], Focus()).replace("/etc/", f"{tmp_path}/")
+    moved = moved.replace(" /usr/local/sbin/", f" {tmp_path}/usr/local/sbin/")
+    done = subprocess.run(["sh", "-c", moved], capture_output=True, text=True, timeout=60)
+    assert parse_probe(done.stdout, host="here").text("x") == "looked\n"
+
+
+def test_a_list_of_what_is_left_over_that_could_not_be_made_is_not_an_empty_one() -> None:
+    failed = RecordedSection(stdout="", rc=127)
+    snapshot = Snapshot(host="gpu1", marker="m", sections={"x": failed})
+    with pytest.raises(SnapshotError, match="is no list of files"):
+        snapshot.left_over("x")
+
+
+def test_drivers_are_asked_for_by_any_part_of_them() -> None:
+    assert not Focus.of(Node(name="gpu1", platform=PlatformSpec(release="24.04"))).drivers
+    assert Focus.of(Node(name="gpu1", ofed=OfedSpec(kind="inbox"))).drivers
+    key = {"key": "/k.asc", "fingerprint": "0" * 40, "url": "https://r.example/x"}
+    repository = DnfRepository.model_validate(key)
+    assert Focus.of(Node(name="gpu1", repositories={"r": repository})).drivers
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,28 @@
-"""A node is not rebooted twice for what a reboot does not bring."""
+"""A node is not rebooted twice for what a reboot does not bring, nor where a component refuses."""
 
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
 from deploys.components import COMPONENTS
-from railwright.component import settings_of
-from railwright.converge import Run, reboots_for
+from facts import probe
+from railwright import converge
+from railwright.component import Component, RebootGate, settings_of
+from railwright.converge import Run, prove_reboot, reboots_for
 from railwright.reboots import PATH, SECTION, note, read_reboot
 from railwright.schema import Effect, EffectsSpec, Node
 from railwright.settings import Setting, Verdict, verdict
 from railwright.site import load_inventory
 from railwright.snapshot import Section, Snapshot
-from tests.unit.test_recorded import ROOT, snapshot
+from tests.unit.test_recorded import ROOT, fleet, snapshot
 
 BARE = "BOOT_IMAGE=/boot/vmlinuz-6.1.0-57-amd64 root=UUID=41745f75 ro quiet\n"
 
@@ -124,3 +133,110 @@ def test_what_another_file_overrides_since_is_told_as_that() -> None:
     assert len(told) == len(keys)
     assert {verdict(setting, node.effects.allow) for setting in told} == {Verdict.OVERRIDDEN}
     assert reboots_for(run(seen)) == []
+
+
+ONLY_BEFORE = probe.Section(name="only_before_a_reboot", script="true")
+
+
+def gated(refused: str | None, *, asked: bool = True) -> Component:
+    gate = RebootGate(
+        asked=lambda _: asked, sections=(ONLY_BEFORE,), refusal=lambda _node, _seen: refused
+    )
+    return Component("gated", (), lambda _n, _s: [], lambda _n, _s, _f: iter(()), gate)
+
+
+def proven(
+    component: Component, monkeypatch: pytest.MonkeyPatch, answer: Snapshot | None = None
+) -> tuple[bool, Run, list[str]]:
+    """Whether the reboot may be made, the run, and what the host was asked beyond the usual."""
+    asked: list[str] = []
+
+    def look(
+        host: Host, node: Node, components: Sequence[Component], more: Sequence[probe.Section]
+    ) -> Snapshot:
+        asked.extend(section.name for section in more)
+        if answer is None:
+            raise PyinfraError("gpu001: no answer")
+        return answer
+
+    monkeypatch.setattr(converge, "_probe", look)
+    host = cast("Host", SimpleNamespace(print_prefix="[gpu001] "))
+    found = Run(host=host, node=rebootable(), components=[component], seen=pending(), stale=True)
+    return prove_reboot(found).function(None, host), found, asked
+
+
+def test_a_reboot_that_a_component_refuses_fails_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allowed, found, asked = proven(gated("the next kernel has none"), monkeypatch, pending())
+    assert not allowed
+    assert found.failures == ["gated refuses the reboot: the next kernel has none"]
+    assert asked == ["only_before_a_reboot"]
+
+
+def test_a_reboot_that_no_component_refuses_is_judged_by_what_is_there_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = snapshot("converged")
+    allowed, found, asked = proven(gated(None), monkeypatch, now)
+    assert allowed
+    assert found.failures == []
+    assert asked == ["only_before_a_reboot"]
+    assert found.look() is now
+
+
+def test_a_node_that_does_not_answer_is_not_rebooted(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed, found, _ = proven(gated(None), monkeypatch)
+    assert not allowed
+    assert found.failures == ["gpu001: no answer"]
+
+
+def test_a_node_that_asks_for_nothing_a_reboot_could_take_is_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allowed, found, asked = proven(gated("never", asked=False), monkeypatch)
+    assert allowed
+    assert (found.failures, asked) == ([], [])
+
+
+DEPLOY = """
+from dataclasses import replace
+
+from pyinfra.context import ctx_host
+
+from deploys.components import COMPONENTS
+from deploys.node import converge
+from railwright.component import RebootGate
+from railwright.schema import Effect, EffectsSpec
+
+host = ctx_host.get()
+allow = frozenset({*host.data.node.effects.allow, Effect.REBOOT})
+host.data.node = host.data.node.model_copy(update={"effects": EffectsSpec(allow=allow)})
+gate = RebootGate(lambda node: True, (), lambda node, seen: REFUSED)
+converge(host, [replace(c, reboot_gate=gate) if c.name == "ofed" else c for c in COMPONENTS])
+"""
+
+
+@pytest.mark.parametrize("refused", ["the next kernel has none", None])
+def test_pyinfra_reboots_no_host_of_which_a_component_refuses_it(
+    refused: str | None, tmp_path: Path
+) -> None:
+    inventory = fleet(tmp_path, {"@fake/gpu001": "pending"}, {"pending": pending()})
+    log = "    open('log', 'a').write(f'{command}'[:4000] + '\\n')\n    COUNTS[self"
+    inventory.write_text(inventory.read_text().replace("    COUNTS[self", log))
+    deploy = tmp_path / "deploy.py"
+    deploy.write_text(DEPLOY.replace("REFUSED", repr(refused)))
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "pyinfra"), "-y", str(inventory), str(deploy)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off"},
+        capture_output=True,
+        text=True,
+    )
+    commands = (tmp_path / "log").read_text()
+    # The host of this test answers as before whatever is done to it, and so is failed.
+    assert done.returncode == 1, done.stderr
+    # pyinfra's reboot begins with it, and so does no other operation.
+    assert ("/proc/uptime" in commands) is (refused is None)
+    assert (f"install {PATH}" in commands) is (refused is None)
+    assert (f"ofed refuses the reboot: {refused}" in done.stderr) is (refused is not None)
