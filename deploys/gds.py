@@ -7,6 +7,10 @@ in it stays. A process reads it when it starts, so that there is no running stat
 import base64
 from collections.abc import Iterator
 
+from deploys.gpu_driver import COMPONENT as GPU_DRIVER
+from deploys.ofed import COMPONENT as OFED
+from deploys.packages import COMPONENT as PACKAGES
+from deploys.packages import arriving
 from facts.gds_config import (
     CUFILE,
     SECTIONS,
@@ -17,6 +21,7 @@ from facts.gds_config import (
     read_overrides,
     read_platform,
 )
+from facts.nvidia_proc import NvidiaModule
 from railwright.actions import Action, RunScript
 from railwright.component import Component
 from railwright.gds.choice import MODES, Mode, Platform, Storage, choose, reasons_against, unknown
@@ -96,6 +101,9 @@ def _applied(edit: Edit, file: Cufile) -> Cufile:
 
 def _keys(node: Node, snapshot: Snapshot, seen: CufileSeen) -> Iterator[Setting]:
     mode, unread = _mode(node, snapshot), None
+    if seen.text is None and arriving(node, snapshot) & node.gds.packages.keys():
+        # Where the file that comes with libcufile has the key is not known yet.
+        mode = None
     try:
         file = _file(seen)
     except ValueError as error:
@@ -200,10 +208,14 @@ def _mode(node: Node, snapshot: Snapshot) -> Mode | None:
     asked = node.gds.mode
     if asked != "auto":
         return asked
-    platform, storage = read_platform(snapshot)
-    if platform.driver is None or snapshot.is_container:
+    if snapshot.is_container:
         return None
-    return choose(platform, storage).mode
+    platform, storage = read_platform(snapshot)
+    driver = node.gpu_driver
+    if platform.driver is None and arriving(node, snapshot) & driver.packages.keys():
+        coming = NvidiaModule(version=str(driver.version), flavour=driver.modules)
+        platform = platform.model_copy(update={"driver": coming})
+    return choose(platform, storage).mode if platform.driver is not None else None
 
 
 def _way(asked: str, snapshot: Snapshot) -> Setting:
@@ -244,4 +256,11 @@ def _free(mode: str | None, platform: Platform, storage: Storage) -> State:
     return State(standing=Standing.RIGHT, value=way, detail=detail)
 
 
-COMPONENT = Component(name=NAME, sections=SECTIONS, settings=settings, actions=actions)
+COMPONENT = Component(
+    name=NAME,
+    sections=(*SECTIONS, *PACKAGES.sections),
+    settings=settings,
+    actions=actions,
+    # cufile.json comes with libcufile, and the way that IO takes is chosen by the loaded driver.
+    upon=frozenset({PACKAGES.name, OFED.name, GPU_DRIVER.name}),
+)

@@ -8,6 +8,9 @@ for they go in its order.
 
 from collections.abc import Iterator
 
+from deploys.ofed import COMPONENT as OFED
+from deploys.packages import COMPONENT as PACKAGES
+from deploys.packages import arriving
 from facts import drivers as facts
 from facts.gpu_driver import (
     FABRIC_MANAGER,
@@ -23,6 +26,7 @@ from facts.nvidia_firmware import FIRMWARE
 from railwright.actions import Action, Run, RunScript
 from railwright.component import Component
 from railwright.drivers import staging
+from railwright.drivers.arriving import brought
 from railwright.files import FileRecord
 from railwright.owned import OwnedFile, owned_file_setting
 from railwright.owned_unit import enabled_setting, started, started_setting, unit_actions
@@ -40,7 +44,7 @@ from railwright.resolve.gpu_modes import KEYS, mode_settings
 from railwright.resolve.gpu_unit import owned_files, plan_of, script
 from railwright.resolve.gpu_view import GpuView, Seen
 from railwright.schema import Node
-from railwright.schema.drivers import GpuDriverSpec
+from railwright.schema.drivers import DriverSet
 from railwright.settings import (
     HOSTS_KERNEL,
     Effect,
@@ -60,10 +64,19 @@ _OPEN_LICENSE = "Dual MIT/GPL"
 
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     if node.gpu_driver.version is None:
-        return _files(node.gpu_driver, snapshot.left_over(FILES.name))
-    view = GpuView.of(node, snapshot)
+        return _files(node.drivers, snapshot.left_over(FILES.name))
+    view = GpuView.of(node, snapshot, arriving(node, snapshot))
+    found = _settings(node, snapshot, view)
+    if not view.arriving & node.gpu_driver.packages.keys():
+        return found
+    # Limits that GPUs do not take stay refused; the GPUs were there to say so.
+    fixed = [s for s in found if s.key in KEYS and not s.acts]
+    return [*fixed, *brought(s for s in found if s not in fixed)]
+
+
+def _settings(node: Node, snapshot: Snapshot, view: GpuView) -> list[Setting]:
     modes = list(mode_settings(NAME, view))
-    found = [*modes, *daemon_settings(NAME, view), *_unit(view, snapshot, modes)]
+    found = [*modes, *daemon_settings(NAME, view), *_unit(node.drivers, view, snapshot, modes)]
     if view.seen is None:
         return found
     if node.gpu_driver.peer_memory == "dma_buf":
@@ -84,10 +97,10 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
         return
     by_key = {setting.key: setting for setting in settings}
     files = snapshot.left_over(FILES.name)
-    yield from unit_actions(UNIT, _owned(node.gpu_driver, files), by_key)
+    yield from unit_actions(UNIT, _owned(node.drivers, files), by_key)
     if node.gpu_driver.version is None:
         return
-    view = GpuView.of(node, snapshot)
+    view = GpuView.of(node, snapshot, arriving(node, snapshot))
     due = {s.key: s for s in settings if enforces(s, node.effects.allow)}
     for key, unit in _DAEMONS.items():
         if key in by_key and persists(by_key[key]):
@@ -104,19 +117,21 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
     yield from _modes(settings, due, reloaded=_reloads(due.get(_DRIVER)))
 
 
-def _owned(driver: GpuDriverSpec, files: list[FileRecord]) -> tuple[OwnedFile, ...]:
-    return (*owned_files(plan_of(driver)), owned_drop_in(driver, files))
+def _owned(drivers: DriverSet, files: list[FileRecord]) -> tuple[OwnedFile, ...]:
+    return (*owned_files(plan_of(drivers)), owned_drop_in(drivers.gpu_driver, files))
 
 
-def _files(driver: GpuDriverSpec, files: list[FileRecord]) -> list[Setting]:
+def _files(drivers: DriverSet, files: list[FileRecord]) -> list[Setting]:
     """Our files and the enablement; with no driver asked for there must be none of them."""
-    owned = (owned_file_setting(NAME, one, files) for one in _owned(driver, files))
-    enabled = enabled_setting(NAME, UNIT, files, asked=not plan_of(driver).is_empty)
+    owned = (owned_file_setting(NAME, one, files) for one in _owned(drivers, files))
+    enabled = enabled_setting(NAME, UNIT, files, asked=not plan_of(drivers).is_empty)
     return [setting for setting in (*owned, enabled) if setting is not None]
 
 
-def _unit(view: GpuView, snapshot: Snapshot, modes: list[Setting]) -> Iterator[Setting]:
-    yield from _files(view.driver, view.files)
+def _unit(
+    drivers: DriverSet, view: GpuView, snapshot: Snapshot, modes: list[Setting]
+) -> Iterator[Setting]:
+    yield from _files(drivers, view.files)
     if view.plan.is_empty:
         return
     lacks = [s.key for s in modes if s.running.standing in (Standing.WRONG, Standing.ABSENT)]
@@ -148,10 +163,10 @@ def _driver(view: GpuView, seen: Seen) -> Setting:
     right = persisted.standing is Standing.RIGHT
     remedy = None if right else f"{desired} has to be installed for that kernel"
     effect = Effect.LIVE
-    if running.standing is Standing.LATE:
+    if running.standing is Standing.LATE and not view.arriving:
         effect = Effect.REBOOT
-    elif running.standing is not Standing.ABSENT:
-        effect = staging.effect_of(seen.reload)
+    elif running.standing not in (Standing.ABSENT, Standing.LATE):
+        effect = staging.effect_of(seen.reload, view.allowed)
         if right and running.standing is Standing.WRONG and not seen.reload.live:
             remedy = seen.reload.words
     return Setting(
@@ -271,7 +286,11 @@ def _modes(
 
 COMPONENT = Component(
     name=NAME,
-    sections=(*facts.SECTIONS, *staging.SECTIONS, *MODULE_SECTIONS, FIRMWARE, *SECTIONS),
+    sections=(
+        *(*facts.SECTIONS, *staging.SECTIONS, *MODULE_SECTIONS),
+        *(FIRMWARE, *SECTIONS, *PACKAGES.sections),
+    ),
     settings=settings,
     actions=actions,
+    upon=frozenset({PACKAGES.name, OFED.name}),
 )

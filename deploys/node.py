@@ -64,6 +64,8 @@ def converge(host: Host, components: Sequence[Component]) -> None:
                 name=f"{component.name} {setting.key} → {setting.desired}",
                 _ignore_errors=True,
             )
+    if run.node.drivers.is_asked_for:
+        confirm_unannounced(run=run, name="what came to light in the run", _ignore_errors=True)
     settle(run=run, done=done, name="all is as announced")
 
 
@@ -73,7 +75,7 @@ def _loop(host: Host, items: Iterable[Item]) -> Iterator[Item]:
 
 
 @operation()
-def act(run: Run, component: Component) -> Generator[StringCommand, None, None]:
+def act(run: Run, component: Component) -> Generator[StringCommand | FunctionCommand, None, None]:
     """Put right what is not, by one command for the whole component."""
     yield from apply(run, component)
 
@@ -107,6 +109,14 @@ def outdate(run: Run) -> Generator[FunctionCommand, None, None]:
         return True
 
     yield FunctionCommand(forget, (), {})
+
+
+@operation()
+def confirm_unannounced(run: Run) -> Generator[FunctionCommand, None, None]:
+    """Look whether what came to light in the middle of the run became what was told then."""
+    if run.host.state.is_executing:
+        for component, change in run.unannounced:
+            yield prove(run, component, change.key, [change])
 
 
 @operation()

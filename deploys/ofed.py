@@ -9,6 +9,8 @@ refuses that reboot (``railwright.drivers.kernels.refusal``).
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from deploys.packages import COMPONENT as PACKAGES
+from deploys.packages import arriving
 from facts import drivers as facts
 from facts.drivers import Drivers, read_drivers
 from facts.initramfs import IMAGES
@@ -20,6 +22,7 @@ from facts.openibd import SECTIONS as UNIT_SECTIONS
 from railwright.actions import Action, Run
 from railwright.component import Component, RebootGate
 from railwright.drivers import dkms_order, staging
+from railwright.drivers.arriving import brought, dkms_modules
 from railwright.drivers.dkms_order import Build
 from railwright.drivers.holders import Reload
 from railwright.drivers.kernels import checks_of, kernels_of, refusal
@@ -59,16 +62,22 @@ class _View:
     builds: tuple[Build, ...]
     reload: Reload
     images: dict[str, FileRecord]
+    arriving: frozenset[str]
 
     @classmethod
     def of(cls, node: Node, snapshot: Snapshot) -> "_View":
         """Raises ValueError where a section cannot be read."""
         drivers = read_drivers(snapshot)
         checks = checks_of(node, drivers)
+        coming = arriving(node, snapshot) if has_ofed(node) else frozenset()
         # The link to OFED's sources ends where the last build was: at the kernel that boots next.
         kernels = tuple(sorted(kernels_of(drivers), key=lambda k: k == drivers.next_boot.version))
         disks = {kernel: drivers.kernels[kernel].disk for kernel in kernels}
-        builds = dkms_order.builds(drivers.dkms, kernels, checks, disks) if has_ofed(node) else ()
+        builds = (
+            dkms_order.builds(drivers.dkms, kernels, checks, disks, dkms_modules(coming))
+            if has_ofed(node)
+            else ()
+        )
         return cls(
             node=node,
             drivers=drivers,
@@ -77,6 +86,7 @@ class _View:
             builds=builds,
             reload=staging.reload_of(OFED_LOADED, drivers, snapshot),
             images=images_of(snapshot.files("modules_initramfs")),
+            arriving=coming & node.ofed.packages.keys(),
         )
 
     @property
@@ -85,17 +95,22 @@ class _View:
 
     @property
     def effect(self) -> Effect:
-        return staging.effect_of(self.reload)
+        return staging.effect_of(self.reload, self.node.effects.allow)
 
 
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     if node.ofed.kind is None:
         return []
+    allowed = node.effects.allow
     if snapshot.is_container:
-        return [openibd_setting(NAME, snapshot, None)] if has_ofed(node) else []
+        if not has_ofed(node):
+            return []
+        there = [openibd_setting(NAME, snapshot, None, allowed)]
+        comes = arriving(node, snapshot) & node.ofed.packages.keys()
+        return list(brought(there)) if comes else there
     view = _View.of(node, snapshot)
-    return [
-        *([openibd_setting(NAME, snapshot, view.reload)] if has_ofed(node) else ()),
+    there = [
+        *([openibd_setting(NAME, snapshot, view.reload, allowed)] if has_ofed(node) else ()),
         _installed(view),
         *_modules(view),
         *(_one_stack(view, kernel) for kernel in view.kernels),
@@ -103,6 +118,7 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
         *_images(view),
         *_link(view),
     ]
+    return list(brought(there)) if view.arriving else there
 
 
 def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator[Action]:
@@ -174,6 +190,9 @@ def _modules(view: _View) -> Iterator[Setting]:
     """The modules that matter, and others of the stack that are loaded from another source."""
     for name in OFED_LOADED:
         setting = _module(view, name)
+        # What is rebuilt is of another build than what is loaded.
+        if dkms_modules(view.arriving) and setting.persisted.standing is Standing.RIGHT:
+            setting = _outdated(setting)
         if name in _MODULES or setting.running.standing in (Standing.WRONG, Standing.UNREADABLE):
             yield setting
 
@@ -198,6 +217,17 @@ def _module(view: _View, name: str) -> Setting:
         acts=right,
         remedy=remedy,
     )
+
+
+def _outdated(setting: Setting) -> Setting:
+    """A module of OFED's as it is while its successor is about to be installed."""
+    running = setting.running
+    if running.standing is Standing.RIGHT:
+        running = running.model_copy(update={"standing": Standing.WRONG, "value": running.detail})
+    persisted = setting.persisted.model_copy(
+        update={"standing": Standing.STALE, "value": setting.persisted.detail}
+    )
+    return setting.model_copy(update={"persisted": persisted, "running": running})
 
 
 def _on_disk(view: _View, name: str) -> tuple[State, str | None]:
@@ -295,8 +325,12 @@ def _link(view: _View) -> Iterator[Setting]:
 
 COMPONENT = Component(
     name=NAME,
-    sections=(*facts.SECTIONS, *staging.SECTIONS, *MODULE_SECTIONS, *UNIT_SECTIONS),
+    sections=(
+        *(*facts.SECTIONS, *staging.SECTIONS, *MODULE_SECTIONS),
+        *(*UNIT_SECTIONS, *PACKAGES.sections),
+    ),
     settings=settings,
     actions=actions,
     reboot_gate=RebootGate(asked=asks_for_drivers, sections=(IMAGES,), refusal=refusal),
+    upon=frozenset({PACKAGES.name}),
 )

@@ -18,7 +18,14 @@ from facts.repositories import (
 )
 from railwright.actions import Action
 from railwright.component import Component
-from railwright.resolve.packages import Seen, Wanted, package_settings, transaction, wanted_of
+from railwright.resolve.packages import (
+    ABSENT,
+    Seen,
+    Wanted,
+    package_settings,
+    transaction,
+    wanted_of,
+)
 from railwright.resolve.repositories import COMPONENT as _NAME
 from railwright.resolve.repositories import (
     Sources,
@@ -28,7 +35,7 @@ from railwright.resolve.repositories import (
 )
 from railwright.schema import Node
 from railwright.schema.drivers import DriverSet
-from railwright.settings import Setting
+from railwright.settings import Setting, persists
 from railwright.snapshot import Snapshot
 
 
@@ -40,6 +47,16 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     reasons = (unusable(sources, name, by_key) for name in wanted.repositories)
     refused = [*filter(None, reasons)]
     return found + package_settings(wanted, seen, refused, node.effects.allow)
+
+
+def arriving(node: Node, snapshot: Snapshot) -> frozenset[str]:
+    """The packages that a run installs, in whatever version was there before."""
+    head = "package "
+    return frozenset(
+        setting.key.removeprefix(head)
+        for setting in settings(node, snapshot)
+        if setting.key.startswith(head) and setting.desired != ABSENT and persists(setting)
+    )
 
 
 def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator[Action]:

@@ -35,6 +35,10 @@ class Component:
     ``settings`` decides how each setting stands; ``actions`` yields what brings those that are
     not right (all settings of the component are given, right ones too) to what is desired, as far
     as the inventory allows the effect. Settings of other components must not be read.
+
+    ``upon`` names components that bring what this one decides upon (packages have the modules
+    that are loaded, and the units that are started): where one of them has acted, the node is
+    looked at again before this one acts.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Component:
     settings: Callable[[Node, Snapshot], list[Setting]]
     actions: Callable[[Node, Snapshot, list[Setting]], Iterator[Action]]
     reboot_gate: RebootGate | None = None
+    upon: frozenset[str] = frozenset()
 
 
 def sections_of(components: Iterable[Component]) -> tuple[Section, ...]:

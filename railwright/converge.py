@@ -36,7 +36,11 @@ from railwright.snapshot import Snapshot
 
 @dataclass
 class Run:
-    """One host's run: the node, the components, and what was last seen of the host."""
+    """One host's run: the node, the components, and what was last seen of the host.
+
+    ``acted`` names the components that have acted since then. ``unannounced`` is what came to
+    light when the host was looked at again in the middle of the run.
+    """
 
     host: Host
     node: Node
@@ -44,6 +48,8 @@ class Run:
     seen: Snapshot
     stale: bool = False
     failures: list[str] = field(default_factory=list)
+    acted: set[str] = field(default_factory=set)
+    unannounced: list[tuple[Component, Change]] = field(default_factory=list)
     _judged: dict[str, list[Setting]] = field(default_factory=dict)
     _judged_of: Snapshot | None = None
 
@@ -68,6 +74,7 @@ class Run:
             with ctx_host.use(self.host):
                 self.seen = _probe(self.host, self.node, self.components)
             self.stale = False
+            self.acted.clear()
         return self.seen
 
     def pending(self) -> list[Setting]:
@@ -116,8 +123,14 @@ def start(host: Host, components: Sequence[Component]) -> Run | None:
     return run
 
 
-def apply(run: Run, component: Component) -> Generator[StringCommand, None, None]:
+def apply(run: Run, component: Component) -> Generator[StringCommand | FunctionCommand, None, None]:
     """The body of a component's operation: one command for all that is not right."""
+    if run.host.state.is_executing and component.upon & run.acted:
+        try:
+            _look_between(run, component)
+        except PyinfraError as error:
+            yield _failed(run, str(error))
+            return
     settings = run.settings(component)
     if unread(settings):
         # Nothing is done where it is not known what is there; settle() fails the host.
@@ -129,7 +142,30 @@ def apply(run: Run, component: Component) -> Generator[StringCommand, None, None
         return
     if run.host.state.is_executing:
         run.stale = True
+        run.acted.add(component.name)
     yield StringCommand(render(actions))
+
+
+def _look_between(run: Run, component: Component) -> None:
+    """Look at what others of this run have brought, and tell what nobody could announce."""
+    known = {change for _, _, listed in announced(run) for change in listed}
+    known |= {change for _, change in run.unannounced}
+    keys = {(change.component, change.key, change.state) for change in known}
+    run.look()
+    for setting in run.settings(component):
+        for change in changes(setting, run.allowed):
+            if (change.component, change.key, change.state) not in keys:
+                logger.info(f"{run.host.print_prefix}now also {change}")
+                run.unannounced.append((component, change))
+
+
+def _failed(run: Run, reason: str) -> FunctionCommand:
+    def fail(state: Pyinfra, host: Host) -> bool:  # noqa: ARG001 pyinfra asks for both
+        logger.error(f"{host.print_prefix}{reason}")
+        run.failures.append(reason)
+        return False
+
+    return FunctionCommand(fail, (), {})
 
 
 def announced(run: Run) -> list[tuple[Component, Setting, list[Change]]]:

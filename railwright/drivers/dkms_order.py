@@ -42,6 +42,9 @@ _OUTDATED: frozenset[Kind] = frozenset({"symbols", "vermagic"})
 
 Built = Literal["installed", "absent", "stale"]
 
+ARRIVING = "(to be installed)"
+"""The version of what only a package that is not installed yet will bring."""
+
 
 class Build(Model):
     """One module of dkms for one kernel. ``stale``: it is there, and does not fit; ``why``: how."""
@@ -68,15 +71,17 @@ def builds(
     kernels: Iterable[str],
     checks: Mapping[str, KernelCheck],
     disks: Mapping[str, OnDisk],
+    arriving: frozenset[str] = frozenset(),
 ) -> tuple[Build, ...]:
     """Every build that the node needs, kernel by kernel, in the order in which they are made.
 
     What lies over one that has to be built is stale with it: it was built against the old one.
+    ``arriving`` are names of dkms whose packages are installed first, in the same run.
     """
     return tuple(
         build
         for kernel in dict.fromkeys(kernels)
-        for build in _for_kernel(dkms, kernel, checks.get(kernel), disks.get(kernel))
+        for build in _for_kernel(dkms, kernel, checks.get(kernel), disks.get(kernel), arriving)
     )
 
 
@@ -85,21 +90,29 @@ def due(found: Iterable[Build]) -> tuple[Build, ...]:
 
 
 def _for_kernel(
-    dkms: Dkms, kernel: str, check: KernelCheck | None, disk: OnDisk | None
+    dkms: Dkms,
+    kernel: str,
+    check: KernelCheck | None,
+    disk: OnDisk | None,
+    arriving: frozenset[str],
 ) -> Iterator[Build]:
     below: str | None = None
     for names in ORDER:
         rank_is_due = None
         for name in names:
             version = _version(dkms, name)
-            if version is None:
+            if version is None and name not in arriving:
                 continue
             built, why = _state(dkms.of(name, kernel), _faults(name, check, disk))
+            if name in arriving:
+                built, why = "absent" if built == "absent" else "stale", "its package comes first"
             if built == "installed" and below is not None:
                 built, why = "stale", f"{below} is built anew, upon which it lies"
             if built != "installed":
                 rank_is_due = name
-            yield Build(module=name, version=version, kernel=kernel, built=built, why=why)
+            yield Build(
+                module=name, version=version or ARRIVING, kernel=kernel, built=built, why=why
+            )
         below = below or rank_is_due
 
 

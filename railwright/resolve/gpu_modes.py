@@ -11,6 +11,7 @@ from railwright.settings import HOSTS_KERNEL, NOTHING, Effect, Setting, Standing
 
 KEYS = {
     "peer memory": "peermem",
+    "nvidia-fs": "nvidia-fs",
     "mig": "mig",
     "mig instances": "mig",
     "power limit": "power",
@@ -18,6 +19,8 @@ KEYS = {
 }
 """Settings that the unit brings about, and the word that each has in its plan."""
 
+NVIDIA_FS = "nvidia_fs"
+_WHY_PEERMEM = "without it NICs reach GPU memory through the CPU's (NVIDIA/nccl#1343)"
 _UNTOLD = "the driver does not tell the range that it was given"
 
 
@@ -25,7 +28,9 @@ def mode_settings(component: str, view: GpuView) -> Iterator[Setting]:
     """What the plan asks for, and what of a former plan is to be taken back."""
     found: list[Setting] = []
     if view.plan.peermem:
-        found.append(_peermem(view))
+        found.append(_module(view, "peer memory", "peermem", MODULE, _WHY_PEERMEM))
+    if view.plan.nvidia_fs:
+        found.append(_module(view, "nvidia-fs", "nvidia_fs", NVIDIA_FS, None))
     if view.plan.mig is not None:
         found += _mig(view)
     if view.plan.power is not None:
@@ -61,21 +66,22 @@ def _setting(key: str, desired: str, persisted: State, running: State, **more: o
     )
 
 
-def _peermem(view: GpuView) -> Setting:
-    persisted = _persisted(view, "peermem", MODULE, None)
-    why = "without it NICs reach GPU memory through the CPU's (NVIDIA/nccl#1343)"
+def _module(view: GpuView, key: str, line: str, module: str, why: str | None) -> Setting:
+    """A module that our unit loads, for it goes over those that openibd loads."""
+    persisted = _persisted(view, line, module, None)
     if view.seen is None:
-        return _setting("peer memory", MODULE, persisted, HOSTS_KERNEL, why=why)
+        return _setting(key, module, persisted, HOSTS_KERNEL, why=why)
     drivers = view.seen.drivers
-    if MODULE in drivers.loaded:
-        running = State(standing=Standing.RIGHT, value=MODULE)
-        return _setting("peer memory", MODULE, persisted, running, why=why)
+    if module in drivers.loaded:
+        running = State(standing=Standing.RIGHT, value=module)
+        return _setting(key, module, persisted, running, why=why)
     kernel = drivers.next_boot.running
-    there = drivers.running is not None and MODULE in drivers.running.disk.files
-    detail = "not loaded" if there else f"kernel {kernel} has no module {MODULE}"
+    there = drivers.running is not None and module in drivers.running.disk.files
+    detail = "not loaded" if there else f"kernel {kernel} has no module {module}"
     running = State(standing=Standing.ABSENT, detail=detail)
-    remedy = None if there else f"install the GPU driver's modules for kernel {kernel}"
-    return _setting("peer memory", MODULE, persisted, running, remedy=remedy, acts=there, why=why)
+    comes = there or bool(view.arriving)
+    remedy = None if comes else f"install the drivers' modules for kernel {kernel}"
+    return _setting(key, module, persisted, running, remedy=remedy, acts=comes, why=why)
 
 
 def _on_all(seen: Seen, desired: str, shown: Callable[[Gpu], str | None]) -> State:

@@ -6,20 +6,21 @@ from facts.gpu_driver import PLAN_PATH, SCRIPT_PATH, UNIT
 from railwright.files import FileRecord
 from railwright.model import Model
 from railwright.owned import HEADER, OwnedFile, first_wrong
-from railwright.schema.drivers import GpuDriverSpec
+from railwright.schema.drivers import DriverSet
 from railwright.templates import render
 
 _PATHS = (PLAN_PATH, SCRIPT_PATH, UNIT.path)
 
 
 class Plan(Model):
-    """What the unit does at boot. ``mig`` is the words after it: ``on 1g.10gb 1g.10gb``, ``off``.
+    """What the unit does at boot: modules that go over OFED's, and modes of the GPUs.
 
-    ``power`` is in W, ``clocks`` the least and highest graphics clock in MHz; None leaves a thing
-    alone.
+    ``mig`` is the words after it: ``on 1g.10gb 1g.10gb``, ``off``. ``power`` is in W, ``clocks``
+    the least and highest graphics clock in MHz; None leaves a thing alone.
     """
 
     peermem: bool = False
+    nvidia_fs: bool = False
     mig: str | None = None
     power: int | None = None
     clocks: tuple[int, int] | None = None
@@ -30,18 +31,21 @@ class Plan(Model):
 
     def content(self) -> str:
         lines = ["peermem\n"] if self.peermem else []
+        lines += ["nvidia-fs\n"] if self.nvidia_fs else []
         lines += [f"mig {self.mig}\n"] if self.mig else []
         lines += [f"power {self.power}\n"] if self.power else []
         lines += [f"clocks {self.clocks[0]} {self.clocks[1]}\n"] if self.clocks else []
         return HEADER + "".join(lines)
 
 
-def plan_of(driver: GpuDriverSpec) -> Plan:
-    """The plan that ``driver`` asks for; an empty one where there is nothing to do at boot."""
+def plan_of(drivers: DriverSet) -> Plan:
+    """The plan that is asked for; an empty one where there is nothing to do at boot."""
+    driver = drivers.gpu_driver
     if driver.version is None:
         return Plan()
     return Plan(
         peermem=driver.peer_memory == "nvidia_peermem",
+        nvidia_fs=drivers.gds.mode == "nvidia-fs",
         mig=None if driver.mig is None else " ".join((driver.mig, *sorted(driver.mig_profiles))),
         power=driver.power_limit_w,
         clocks=driver.graphics_clock_mhz,
@@ -57,6 +61,8 @@ def parse_plan(text: str) -> Plan:
                 continue
             case ["peermem"]:
                 found["peermem"] = True
+            case ["nvidia-fs"]:
+                found["nvidia_fs"] = True
             case ["mig", mode, *profiles] if mode in ("on", "off"):
                 found["mig"] = " ".join((mode, *profiles))
             case ["power", watts] if watts.isdigit():
@@ -64,7 +70,7 @@ def parse_plan(text: str) -> Plan:
             case ["clocks", low, high] if low.isdigit() and high.isdigit():
                 found["clocks"] = (int(low), int(high))
             case [word, *_] if not word.startswith("#"):
-                expected = "peermem, mig, power or clocks"
+                expected = "peermem, nvidia-fs, mig, power or clocks"
                 raise ValueError(f"{PLAN_PATH}: expected {expected}, got {line[:60]!r}")
     return Plan.model_validate(found)
 

@@ -20,6 +20,7 @@ from facts.nvidia_smi import Gpu
 from facts.unit_failures import read_failures
 from facts.units import Unit, read_units
 from railwright.drivers import dkms_order, staging
+from railwright.drivers.arriving import dkms_modules
 from railwright.drivers.dkms_order import Build
 from railwright.drivers.finding import Finding
 from railwright.drivers.holders import Reload
@@ -30,6 +31,7 @@ from railwright.files import FileRecord
 from railwright.resolve.gpu_unit import Plan, lacking, plan_of, plan_on_node
 from railwright.schema import Node
 from railwright.schema.drivers import GpuDriverSpec
+from railwright.settings import Effect
 from railwright.snapshot import Snapshot
 
 
@@ -64,20 +66,26 @@ class Seen:
 class GpuView:
     """What is asked of a node's GPU driver and what is there; ``seen`` is None in a container.
 
-    ``units`` is None where systemd did not answer.
+    ``units`` is None where systemd did not answer. ``arriving`` are packages of the driver and of
+    GDS that the same run installs first.
     """
 
     driver: GpuDriverSpec
+    allowed: frozenset[Effect]
     files: list[FileRecord]
     units: dict[str, Unit] | None
     failures: dict[str, str]
     plan: Plan
     there: Plan
     seen: Seen | None
+    arriving: frozenset[str]
 
     @classmethod
-    def of(cls, node: Node, snapshot: Snapshot) -> "GpuView":
-        """Raises ValueError where a section cannot be read."""
+    def of(cls, node: Node, snapshot: Snapshot, arriving: frozenset[str]) -> "GpuView":
+        """``arriving`` are packages that the same run installs first.
+
+        Raises ValueError where a section cannot be read.
+        """
         files = snapshot.files(FILES.name)
         try:
             units: dict[str, Unit] | None = read_units(snapshot, UNITS.name)
@@ -85,12 +93,14 @@ class GpuView:
             units = None
         return cls(
             driver=node.gpu_driver,
+            allowed=node.effects.allow,
             files=files,
             units=units,
             failures=read_failures(snapshot, FAILURES.name),
-            plan=plan_of(node.gpu_driver),
+            plan=plan_of(node.drivers),
             there=plan_on_node(files),
-            seen=None if snapshot.is_container else _seen(node, snapshot),
+            seen=None if snapshot.is_container else _seen(node, snapshot, arriving),
+            arriving=arriving & {*node.gpu_driver.packages, *node.gds.packages},
         )
 
     @property
@@ -110,11 +120,11 @@ class GpuView:
         return found if found is not None and found.loaded else None
 
 
-def _seen(node: Node, snapshot: Snapshot) -> Seen:
+def _seen(node: Node, snapshot: Snapshot, arriving: frozenset[str]) -> Seen:
     drivers = read_drivers(snapshot)
     kernels = tuple(sorted(kernels_of(drivers), key=lambda k: k == drivers.next_boot.version))
     # Where there is OFED, its component makes all builds and images, in their order.
-    builds = () if has_ofed(node) else _builds(node, drivers, kernels)
+    builds = () if has_ofed(node) else _builds(node, drivers, kernels, dkms_modules(arriving))
     return Seen(
         drivers=drivers,
         findings=gpu_findings(gpu_versions(drivers, read_firmware(snapshot))),
@@ -128,6 +138,8 @@ def _seen(node: Node, snapshot: Snapshot) -> Seen:
     )
 
 
-def _builds(node: Node, drivers: Drivers, kernels: tuple[str, ...]) -> tuple[Build, ...]:
+def _builds(
+    node: Node, drivers: Drivers, kernels: tuple[str, ...], arriving: frozenset[str]
+) -> tuple[Build, ...]:
     disks = {kernel: drivers.kernels[kernel].disk for kernel in kernels}
-    return dkms_order.builds(drivers.dkms, kernels, checks_of(node, drivers), disks)
+    return dkms_order.builds(drivers.dkms, kernels, checks_of(node, drivers), disks, arriving)

@@ -12,7 +12,9 @@ _ENABLED = frozenset({"enabled", "generated"})
 """A script of init.d that is enabled has a unit that systemd has generated."""
 
 
-def openibd_setting(component: str, snapshot: Snapshot, reload: Reload | None) -> Setting:
+def openibd_setting(
+    component: str, snapshot: Snapshot, reload: Reload | None, allowed: frozenset[Effect]
+) -> Setting:
     """``reload`` is what a restart of openibd does to the node; None in a container."""
     unit, unread = None, None
     try:
@@ -24,7 +26,7 @@ def openibd_setting(component: str, snapshot: Snapshot, reload: Reload | None) -
     effect = Effect.LIVE
     remedy = None if there or unread else "install OFED: nothing else loads its modules at boot"
     if reload is not None:
-        running, effect = _running(unit, snapshot), effect_of(reload)
+        running, effect = _running(unit, snapshot), effect_of(reload, allowed)
         if running.standing is Standing.WRONG and not reload.live:
             remedy = reload.words
     return Setting(

@@ -14,6 +14,8 @@ from railwright.schema.drivers import DriverSet
 from railwright.settings import NOTHING, Effect, Setting, Standing, State, persists
 from railwright.templates import render
 
+ABSENT = "absent"
+"""What is asked of a package that must not be there."""
 DPKG = "dpkg"
 """The key of the setting that tells whether an earlier run was interrupted."""
 _WHOLE = "nothing left off"
@@ -134,10 +136,10 @@ def _unknown(name: str, version: str, seen: Seen) -> str | None:
 
 def _gone(name: str, seen: Seen) -> Setting:
     installed = ", ".join(sorted(p.version for p in seen.packages.installed(name)))
-    state = State(standing=Standing.RIGHT, value="absent")
+    state = State(standing=Standing.RIGHT, value=ABSENT)
     if installed:
         state = State(standing=Standing.WRONG, value=installed)
-    return _setting(f"package {name}", "absent", state, Effect.SERVICE)
+    return _setting(f"package {name}", ABSENT, state, Effect.SERVICE)
 
 
 def _interrupted(audit: Audit) -> Setting:

@@ -1,0 +1,203 @@
+"""What is decided of a bare node whose packages are installed in the same run."""
+
+import pytest
+
+from deploys import gds, gpu_driver, ofed
+from deploys.packages import arriving
+from facts.openibd import OPENIBD
+from railwright.drivers.arriving import dkms_modules
+from railwright.schema import Effect, Node
+from railwright.settings import Standing, changes
+from railwright.snapshot import Section, Snapshot
+from tests.unit import gpu_host
+from tests.unit.gpu_host import LIVE, NEW, OLD, VERSION, host, modinfo, node, units, with_section
+from tests.unit.units import unit
+
+WANTED = {
+    "doca-ofed": "3.2.1", "mlnx-ofed-kernel-dkms": "25.10",
+    "nvidia-kernel-open-dkms": VERSION, "nvidia-fabricmanager": VERSION,
+    "libnvidia-ml1": VERSION, "nvidia-fs-dkms": "2.29.4", "libcufile-13-0": "1.15",
+}  # fmt: skip
+REBOOT = LIVE | {Effect.REBOOT}
+DRIVER = LIVE | {Effect.DRIVER, Effect.SERVICE}
+
+
+def asked(allow: frozenset[Effect] = LIVE) -> Node:
+    def packages(*heads: str) -> dict[str, str]:
+        return {name: v for name, v in WANTED.items() if name.startswith(heads)}
+
+    return node(
+        allow,
+        ofed={**gpu_host.DOCA, "packages": packages("doca", "mlnx")},
+        gpu_driver={
+            **gpu_host.GPU,
+            "packages": packages("nvidia-k", "nvidia-fab", "libn"),
+            "fabric_manager": True,
+            "peer_memory": "nvidia_peermem",
+        },
+        gds={
+            "mode": "nvidia-fs",
+            "version": "2.29.4",
+            "packages": packages("nvidia-fs", "libcufile"),
+            "cufile": {"properties": {"allow_compat_mode": False}},
+        },
+    )
+
+
+def with_packages(snapshot: Snapshot, **installed: str) -> Snapshot:
+    there = {name.replace("_", "-"): version for name, version in installed.items()}
+    lines = "".join(f"{name}\t{version}\thold\tinstalled\n" for name, version in there.items())
+    text = {
+        "packages": f"manager dpkg\n{lines}",
+        "packages_audit": "manager dpkg\n",
+        "packages_offered": "".join(f" {n} | {v} | repo Packages\n" for n, v in WANTED.items()),
+        "packages_offered_rpm": "",
+        "repositories_files": "",
+        "repositories_entries": "",
+        "gds_cufile": "",
+        "gds_environment": "",
+        "gds_platform": "machine=x86_64\nnvidia_fs=no\nvirtual=none\nmultipath=N\np2pdma=no\n",
+    }
+    sections = {name: Section(stdout=said, rc=0) for name, said in text.items()}
+    return snapshot.model_copy(update={"sections": {**snapshot.sections, **sections}})
+
+
+def bare(**installed: str) -> Snapshot:
+    """A node as it is installed: the kernel's own stack, loaded or not, and no driver of GPUs."""
+    inbox = "".join(
+        modinfo(name, OLD, path=f"kernel/drivers/{name}.ko.zst")
+        for name in gpu_host.OFED_MODULES[1:]
+    )
+    snapshot = host(
+        drivers_disk=f"kernel {OLD}\n{inbox}",
+        drivers_dkms="",
+        drivers_loaded="loaded\tib_core\tS1\t-\t0\tlive\t-\n",
+        drivers_files="",
+        drivers_smi="",
+        nvidia_firmware="",
+        ofed_units=unit(OPENIBD, "inactive", "", "not-found"),
+        gpu_units=units(fabric="", persistenced="", ours=""),
+    )
+    for name in ("drivers_ofed", "drivers_fabric_manager", "drivers_dkms"):
+        snapshot = with_section(snapshot, name, stdout="", rc=127)
+    return with_packages(snapshot, **installed)
+
+
+def announced(component: gpu_host.Component, on: Node, snapshot: Snapshot) -> set[str]:
+    return {
+        f"{change.key} {change.state}"
+        for setting in component.settings(on, snapshot)
+        for change in changes(setting, on.effects.allow)
+    }
+
+
+def test_all_that_packages_bring_is_announced_before_they_are_there() -> None:
+    told = announced(ofed.COMPONENT, asked(DRIVER), bare())
+    assert told >= {
+        "installed persisted",
+        "mlx5_core persisted",
+        "mlx5_core running",
+        "ib_core running",
+        f"{OPENIBD} persisted",
+        f"{OPENIBD} running",
+        f"dkms mlnx-ofed-kernel for {OLD} persisted",
+        f"dkms nvidia for {OLD} persisted",
+        f"dkms nvidia-fs for {OLD} persisted",
+    }
+    told = announced(gpu_driver.COMPONENT, asked(DRIVER), bare())
+    assert told >= {
+        "driver persisted",
+        "driver running",
+        "one version persisted",
+        "fabric manager persisted",
+        "fabric manager running",
+        "peer memory running",
+        "nvidia-fs persisted",
+        "nvidia-fs running",
+    }
+
+
+def test_where_nothing_arrives_nothing_is_promised() -> None:
+    without = asked(DRIVER).model_copy(
+        update={
+            name: getattr(asked(), name).model_copy(update={"packages": {}})
+            for name in ("ofed", "gpu_driver", "gds")
+        }
+    )
+    assert arriving(without, bare()) == frozenset()
+    assert announced(ofed.COMPONENT, without, bare()) == set()
+    told = announced(gpu_driver.COMPONENT, without, bare())
+    assert not {line for line in told if line.startswith(("driver", "fabric", "one version"))}
+
+
+def test_packages_that_are_refused_bring_nothing() -> None:
+    # Another version is installed, and a service may not be restarted for the change.
+    old = bare(doca_ofed="3.1.0")
+    assert arriving(asked(LIVE), old) == frozenset()
+    assert "installed persisted" not in announced(ofed.COMPONENT, asked(LIVE), old)
+    assert "doca-ofed" in arriving(asked(DRIVER), old)
+
+
+def test_a_loaded_module_of_another_stack_waits_for_what_is_allowed() -> None:
+    def effect(allow: frozenset[Effect]) -> Effect:
+        found = gpu_host.found(ofed.COMPONENT, asked(allow), bare())
+        return found["ib_core"].effect
+
+    assert effect(DRIVER) is Effect.DRIVER
+    # Where only a reboot is allowed, it does what a reload would.
+    assert effect(REBOOT) is Effect.REBOOT
+    assert effect(LIVE) is Effect.DRIVER
+
+
+def test_an_upgrade_tells_that_what_is_loaded_will_be_of_another_build() -> None:
+    older = {name.replace("-", "_"): "1" for name in WANTED}
+    upgraded = with_packages(host(), **older)
+    found = gpu_host.found(ofed.COMPONENT, asked(DRIVER), upgraded)
+    assert found["mlx5_core"].persisted.standing is Standing.STALE
+    assert found["mlx5_core"].running.standing is Standing.WRONG
+    assert found[f"dkms nvidia-fs for {OLD}"].persisted.standing is Standing.STALE
+    # What comes without modules changes none.
+    built = {name.replace("-", "_"): v for name, v in WANTED.items() if name.endswith("-dkms")}
+    tools = with_packages(host(), **{**older, **built})
+    assert arriving(asked(DRIVER), tools)
+    assert gpu_host.wrong(ofed.COMPONENT, asked(DRIVER), tools) == {}
+
+
+def test_cufile_keys_of_the_inventory_are_announced_and_those_that_follow_are_not() -> None:
+    told = announced(gds.COMPONENT, asked(), bare())
+    assert told == {"cufile properties.allow_compat_mode persisted"}
+
+
+def test_a_masked_unit_is_not_unmasked_by_a_package() -> None:
+    masked = with_section(
+        bare(doca_ofed="3.1.0"), "ofed_units", stdout=unit(OPENIBD, file="masked", load="masked")
+    )
+    found = gpu_host.found(ofed.COMPONENT, asked(DRIVER), masked)[OPENIBD]
+    assert found.persisted.standing is Standing.OVERRIDDEN
+
+
+@pytest.mark.parametrize(
+    ("package", "module"),
+    [
+        ("mlnx-ofed-kernel-dkms", "mlnx-ofed-kernel"),
+        ("nvidia-fs-dkms", "nvidia-fs"),
+        ("nvidia-dkms-580-server-open", "nvidia"),
+        ("nvidia-dkms-580", "nvidia"),
+        ("iser-dkms", "iser"),
+    ],
+)
+def test_the_module_of_a_package_by_its_name(package: str, module: str) -> None:
+    assert dkms_modules([package, "dkms", "doca-ofed"]) == {module}
+
+
+def test_a_kernel_that_comes_is_built_for_too() -> None:
+    both = with_section(
+        bare(), "kernel_boot", stdout=host(coming=NEW).sections["kernel_boot"].stdout
+    )
+    disk = both.sections["drivers_disk"].stdout
+    both = with_section(both, "drivers_disk", stdout=disk + disk.replace(OLD, NEW))
+    both = with_section(
+        both, "kernels_installed", stdout=host(OLD, NEW).sections["kernels_installed"].stdout
+    )
+    told = announced(ofed.COMPONENT, asked(DRIVER), both)
+    assert {f"dkms nvidia-fs for {kernel} persisted" for kernel in (OLD, NEW)} <= told
