@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from pyinfra import logger
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import OperationMeta, operation
@@ -21,6 +22,7 @@ from railwright.converge import (
     start,
     unreadable,
 )
+from railwright.drivers.known_sets import refusal
 from railwright.reboots import note
 from railwright.settings import Change, Setting
 
@@ -35,6 +37,10 @@ def converge(host: Host, components: Sequence[Component]) -> None:
     """
     run = start(host, components)
     if run is None:
+        return
+    refused = refusal(run.node, run.seen)
+    if refused:
+        refuse(run=run, reasons=refused, name="the set of drivers is known to work")
         return
     done: list[OperationMeta] = []
     for component in _loop(host, components):
@@ -72,6 +78,18 @@ def converge(host: Host, components: Sequence[Component]) -> None:
 def _loop(host: Host, items: Iterable[Item]) -> Iterator[Item]:
     """Items in an order that pyinfra can tell apart on hosts that have different ones."""
     yield from host.loop(items)  # type: ignore[no-untyped-call]
+
+
+@operation()
+def refuse(run: Run, reasons: list[str]) -> Generator[FunctionCommand, None, None]:
+    """Fail the host before anything is done to it."""
+    for reason in reasons:
+        logger.error(f"{run.host.print_prefix}refused: {reason}")
+
+    def fail(state: State, host: Host) -> bool:  # noqa: ARG001 pyinfra asks for both
+        return False
+
+    yield FunctionCommand(fail, (), {})
 
 
 @operation()

@@ -50,7 +50,9 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
 
 
 def arriving(node: Node, snapshot: Snapshot) -> frozenset[str]:
-    """The packages that a run installs, in whatever version was there before."""
+    """The packages that a run will install, in whatever version was there before."""
+    if snapshot.settled:
+        return frozenset()
     head = "package "
     return frozenset(
         setting.key.removeprefix(head)

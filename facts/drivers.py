@@ -209,8 +209,8 @@ def read_drivers(snapshot: Snapshot) -> Drivers:
         loaded=loaded.modules,
         kernels=read_kernels(snapshot),
         ofa_sources=sources_kernel(snapshot.text(DISK.name)),
-        ofed=parse_ofed_info(*_said(snapshot, OFED)),
-        dkms=parse_dkms(*_said(snapshot, DKMS)),
+        ofed=read_ofed(snapshot),
+        dkms=read_dkms(snapshot),
         nvidia=None if nvidia is None else parse_nvidia_version(nvidia),
         libraries=loaded.libraries,
         fabric_manager=_fabric_manager(*_said(snapshot, FABRIC_MANAGER)),
@@ -218,6 +218,16 @@ def read_drivers(snapshot: Snapshot) -> Drivers:
         nvidia_fs_modules=None if modules is None else parse_fs_modules(modules),
         gpus=None if nvidia is None else read_gpus(snapshot),
     )
+
+
+def read_ofed(snapshot: Snapshot) -> Ofed:
+    """What ofed_info says. Raises ValueError where that cannot be read."""
+    return parse_ofed_info(*_said(snapshot, OFED))
+
+
+def read_dkms(snapshot: Snapshot) -> Dkms:
+    """What dkms says. Raises ValueError where that cannot be read."""
+    return parse_dkms(*_said(snapshot, DKMS))
 
 
 def read_gpus(snapshot: Snapshot) -> SmiReport:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
+from facts.nvidia_fs import parse_fs_modules
 from facts.nvidia_proc import NvidiaModule, parse_nvidia_version
 from facts.probe import Section, SnapshotFact
 from railwright.files import FileRecord
@@ -59,6 +60,10 @@ if grep -q ' p2pdma_pgmap_ops' /proc/kallsyms; then echo p2pdma=yes
 elif [ -r /proc/kallsyms ]; then echo p2pdma=no; fi
 virt=$(systemd-detect-virt --vm) || [ "$virt" = none ] && echo "virtual=$virt"
 if [ -e /proc/driver/nvidia-fs/version ]; then echo nvidia_fs=yes; else echo nvidia_fs=no; fi
+if [ -r /proc/driver/nvidia-fs/modules ]; then
+    echo users=read
+    sed 's/^/user /' /proc/driver/nvidia-fs/modules
+fi
 first /sys/module/nvme_core/parameters/multipath
 echo "multipath=$first"
 for link in /sys/class/nvme/nvme*; do
@@ -193,9 +198,11 @@ def read_platform(snapshot: Snapshot) -> tuple[Platform, Storage]:
         gpus=tuple(re.findall(r"^Model:\s*(.*?)\s*$", text, re.MULTILINE)),
         virtual=_virtual(facts.get("virtual")),
         nvidia_fs_is_loaded=_SWITCH.get(facts.get("nvidia_fs", "")),
+        nvidia_fs_users=_users(text) if facts.get("users") == "read" else None,
     )
     storage = Storage(
         nvme_multipath=_SWITCH.get(facts.get("multipath", "")),
+        local=tuple(sorted(name for name, kind in drives.items() if kind == "pcie")),
         fabrics=tuple(sorted(name for name, kind in drives.items() if kind != "pcie")),
         raid0=tuple(
             words[0] for words in lines if "raid0" in words and any("nvme" in w for w in words)
@@ -203,6 +210,12 @@ def read_platform(snapshot: Snapshot) -> tuple[Platform, Storage]:
         iommu=_iommu(lines),
     )
     return platform, storage
+
+
+def _users(text: str) -> frozenset[str]:
+    """Raises ValueError where nvidia-fs' list of its users is another than is known."""
+    lines = (line.removeprefix("user ") for line in text.splitlines() if line.startswith("user "))
+    return frozenset(parse_fs_modules("\n".join(lines)))
 
 
 def _first_two(version: str) -> tuple[int, int] | None:

@@ -84,6 +84,7 @@ IDENTITY = Section(
     script="""
 echo "boot_id=$(cat /proc/sys/kernel/random/boot_id)"
 echo "kernel=$(uname -r)"
+echo "machine=$(uname -m)"
 echo "time=$(date +%s)"
 echo "uid=$(id -u)"
 virt=$(systemd-detect-virt --container 2>/dev/null) && [ "$virt" != none ] &&

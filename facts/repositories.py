@@ -36,7 +36,9 @@ done
 [ $# -eq 0 ] || grep -n '' /dev/null "$@" | sed -e 's#://[^/@ ]*@#://#g'
 """,
 )
-# Files of digits alone are what makes dpkg, and apt, say that dpkg was interrupted.
+# Files of digits alone are what makes dpkg, and apt, say that dpkg was interrupted. dnf, which has
+# nothing to go on with, tells of its last transaction alone that it has no end: then there is no
+# state of rpm's database after it.
 AUDIT = Section(
     name="packages_audit",
     for_drivers=True,
@@ -53,6 +55,9 @@ if [ -s /var/lib/dpkg/status ]; then
     } | grep -Ev '^(installed|not-installed|config-files) ok '
 elif command -v rpm >/dev/null; then
     echo 'manager rpm'
+    [ -n "$RW_PACKAGES" ] && command -v dnf >/dev/null || return 0
+    dnf -q -C history info last 2>/dev/null | sed -n \
+        -e '/^End rpmdb *: *\**$/,$s/^ \*\* *\([A-Za-z]*\) *\([^ ]*\)\.[^. ]* .*/left \1 \2/p'
 fi
 true
 """,
@@ -69,8 +74,9 @@ set --
 for package in $RW_PACKAGES; do
     name=${package%%=*}
     [ "$name" != "$package" ] || continue
-    rpm -q --qf '%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\n' "$name" 2>/dev/null |
-        grep -qxF -e "${package#*=}" || set -- "$@" "$name"
+    version=${package#*=}
+    there=$(rpm -q --qf '%{EPOCHNUM}:%{VERSION}-%{RELEASE}\n' "$name" | sed 's/^0://')
+    [ "$there" = "${version#0:}" ] || set -- "$@" "$name"
 done
 [ $# -eq 0 ] || dnf -q -C --disableplugin=versionlock repoquery --available --showduplicates \
     --qf '%{name}\t%{epoch}:%{version}-%{release}\n' "$@"
@@ -97,17 +103,21 @@ class Audit(Model):
     """The package manager, and what an earlier run of it left off.
 
     ``broken`` are packages to what dpkg says of them (``half-configured``); ``journal`` tells
-    that dpkg was interrupted before it had written down what it did.
+    that dpkg was interrupted before it had written down what it did. ``unfinished`` are packages
+    to the version that dnf was bringing when it ended in the middle: they may be there beside the
+    version before, and without their scripts having been run.
     """
 
     manager: Literal["dpkg", "rpm"] | None
     journal: bool = False
     broken: dict[str, str] = Field(default={})
+    unfinished: dict[str, str] = Field(default={})
 
     @property
     def interrupted(self) -> list[str]:
         """What was left off, in words; nothing where all is whole."""
         found = [f"{name} {status}" for name, status in sorted(self.broken.items())]
+        found += [f"{name} {version}" for name, version in sorted(self.unfinished.items())]
         return ["its journal", *found] if self.journal else found
 
 
@@ -217,9 +227,14 @@ def _yum(path: str, lines: list[tuple[int, str]]) -> Iterator[Entry]:
                 enabled = value.strip().lower() in ("1", "yes", "true", "on")
 
 
+_BRINGS = frozenset({"Install", "Upgrade", "Downgrade", "Reinstall"})
+"""What ``dnf history info`` says of a package that a transaction was to bring; of one that was to
+go it says Upgraded, Removed and the like."""
+
+
 def parse_audit(text: str) -> Audit:
     """Read section ``packages_audit``. Raises ValueError for a line that is not of it."""
-    manager, journal, broken = None, False, {}
+    manager, journal, broken, unfinished = None, False, {}, {}
     for line in text.splitlines():
         words = line.split(" ")
         if words[0] == "manager" and len(words) == 2:
@@ -229,9 +244,14 @@ def parse_audit(text: str) -> Audit:
         elif len(words) == 3 and manager == "dpkg":
             status, flag, name = words
             broken[name] = status if flag == "ok" else f"{status} ({flag})"
+        elif len(words) == 3 and words[0] == "left" and words[2].count("-") > 1:
+            name, version, release = words[2].rsplit("-", 2)
+            if words[1] in _BRINGS:
+                unfinished[name] = canonical(f"{version}-{release}")
         else:
-            raise ValueError(f"expected a package that dpkg left off, got {line[:80]!r}")
-    return Audit.model_validate({"manager": manager, "journal": journal, "broken": broken})
+            raise ValueError(f"expected a package that was left off, got {line[:80]!r}")
+    found = {"manager": manager, "journal": journal, "broken": broken, "unfinished": unfinished}
+    return Audit.model_validate(found)
 
 
 def parse_repoquery(text: str) -> dict[str, set[str]]:

@@ -38,7 +38,8 @@ from railwright.snapshot import Snapshot
 class Run:
     """One host's run: the node, the components, and what was last seen of the host.
 
-    ``acted`` names the components that have acted since then. ``unannounced`` is what came to
+    ``acted`` names the components that have acted since then; ``settled`` tells that packages have
+    been dealt with, so that nothing arrives any more. ``unannounced`` is what came to
     light when the host was looked at again in the middle of the run.
     """
 
@@ -47,6 +48,7 @@ class Run:
     components: Sequence[Component]
     seen: Snapshot
     stale: bool = False
+    settled: bool = False
     failures: list[str] = field(default_factory=list)
     acted: set[str] = field(default_factory=set)
     unannounced: list[tuple[Component, Change]] = field(default_factory=list)
@@ -75,6 +77,8 @@ class Run:
                 self.seen = _probe(self.host, self.node, self.components)
             self.stale = False
             self.acted.clear()
+        if self.settled and not self.seen.settled:
+            self.seen = self.seen.model_copy(update={"settled": True})
         return self.seen
 
     def pending(self) -> list[Setting]:
@@ -151,6 +155,7 @@ def _look_between(run: Run, component: Component) -> None:
     known = {change for _, _, listed in announced(run) for change in listed}
     known |= {change for _, change in run.unannounced}
     keys = {(change.component, change.key, change.state) for change in known}
+    run.settled = True
     run.look()
     for setting in run.settings(component):
         for change in changes(setting, run.allowed):

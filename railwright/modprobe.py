@@ -40,8 +40,12 @@ def _number(text: str) -> int | None:
 
 
 def text_of(value: Value) -> str:
-    """``value`` as it is written to modprobe.d, and as sysfs shows it."""
-    return ("Y" if value else "N") if isinstance(value, bool) else str(value)
+    """``value`` as it is written to modprobe.d: a switch as 1 or 0.
+
+    Many a module's switch is an int, for which the kernel refuses Y, and with it the module; one
+    that is a bool takes 1 as it takes Y. Source: kernel/params.c, lib/kstrtox.c (kstrtobool).
+    """
+    return str(int(value) if isinstance(value, bool) else value)
 
 
 def names(listed: Iterable[str]) -> set[str]:

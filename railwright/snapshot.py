@@ -3,6 +3,8 @@
 from pathlib import PurePosixPath
 from typing import Literal
 
+from pydantic import Field
+
 from railwright.files import FileRecord
 from railwright.model import Model
 
@@ -34,12 +36,15 @@ class Snapshot(Model):
     """A node at one moment: the raw output of each section that was asked for.
 
     ``marker`` is the line prefix, unique to the probe, that parts records within a section.
+    ``settled`` tells that it was taken in a run whose packages have been dealt with: what is not
+    there now does not come.
     """
 
     format: Literal[1] = FORMAT
     host: str
     marker: str
     sections: dict[str, Section]
+    settled: bool = Field(default=False, exclude=True)
 
     def section(self, name: str) -> Section:
         """The section ``name``. Raises SnapshotError where it was not taken."""

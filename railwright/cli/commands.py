@@ -97,7 +97,7 @@ def _unproven(nodes: Iterable[Node]) -> Iterator[str]:
     """
     from railwright.compat.judge import judge
     from railwright.hosts import fold
-    from railwright.schema.drivers_consistency import facts_of
+    from railwright.schema.drivers_compat import facts_of
 
     by_set: dict[str, list[Node]] = {}
     for node in nodes:
@@ -129,7 +129,10 @@ def plan(
     names: Sequence[str],
     saved: Path | None,
 ) -> int:
-    """Show what a run would do, and what it cannot do. Changes nothing."""
+    """Show what a run would do, and what it cannot do. Changes nothing.
+
+    Exits with 1 where a run would refuse a node: its set of drivers is known not to work.
+    """
     reports = _judge(inventory, limits, names, saved)
     return _report("plan", reports, form, accept_pending=False)
 

@@ -1,5 +1,6 @@
 """What ``railwright parse`` prints of drivers and GPUDirect Storage."""
 
+from facts.cufile_log import parse_cufile_log
 from facts.dkms import parse_dkms
 from facts.gdscheck import COMPAT, parse_gdscheck
 from facts.nvidia_fs import parse_stats
@@ -8,6 +9,7 @@ from facts.nvidia_smi import SmiReport, parse_query
 from facts.nvidia_throttle import parse_throttle
 from facts.ofed import parse_ofed_info
 from railwright.gds.meaning import findings
+from railwright.gds.proof import by_log, parse_gpu_stats
 from railwright.model import Model
 
 Json = dict[str, object]
@@ -73,6 +75,14 @@ def _distances(found: PeerDistances) -> Json:
         pair = peer.to_json()
         pairs.append({**pair, "class": pair.pop("kind")})
     return {"rows": len(pairs), "pairs": pairs}
+
+
+def cufile_log(text: str, rc: int) -> Json:  # noqa: ARG001 a file has no exit code
+    """What the log tells, and which way the process' IO took by it."""
+    found = parse_cufile_log(text)
+    # Counters stand there only where the process was told to keep them.
+    stats = parse_gpu_stats(text) if "Read: bw=" in text else None
+    return {**found.to_json(), **by_log(found, stats).to_json()}
 
 
 def gdscheck(text: str, rc: int) -> Json:

@@ -168,6 +168,12 @@ def _dkms_status(text: str, rc: int) -> Parsed:
     return dkms_status(text, rc)
 
 
+def _cufile_log(text: str, rc: int) -> Parsed:
+    from railwright.cli.parsed_drivers import cufile_log
+
+    return cufile_log(text, rc)
+
+
 def _gdscheck(text: str, rc: int) -> Parsed:
     from railwright.cli.parsed_drivers import gdscheck
 
@@ -201,6 +207,7 @@ def _ofed_info(text: str, rc: int) -> Parsed:
 
 TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {
     "chronyc": _chronyc,
+    "cufile-log": _cufile_log,
     "dcb": _dcb,
     "dkms-status": _dkms_status,
     "ethtool-S": _ethtool_statistics,

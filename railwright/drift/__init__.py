@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from railwright.component import Component, settings_of
+from railwright.drivers import known_sets
 from railwright.reading import Reading, Unread
 from railwright.schema import Node
 from railwright.settings import (
@@ -35,11 +36,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class HostReport:
-    """All settings of one node; or, where it could not be read, the error and no finding."""
+    """All settings of one node; or, where it could not be read, the error and no finding.
+
+    ``refused`` says why a run would not touch the node, ``warnings`` what nobody knows of its set
+    of drivers.
+    """
 
     host: str
     findings: tuple[Finding, ...] = ()
     error: str | None = None
+    refused: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def judge(
@@ -60,7 +67,13 @@ def _judge(node: Node, reading: Reading | None, components: Sequence[Component])
         for component in components
         for setting in settings_of(component, node, reading)
     )
-    return HostReport(host=node.name, findings=tuple(found))
+    judged = known_sets.judgement(node, reading)
+    return HostReport(
+        host=node.name,
+        findings=tuple(found),
+        refused=judged.refused,
+        warnings=judged.warnings,
+    )
 
 
 def _finding(setting: Setting, allowed: frozenset[Effect]) -> Finding:

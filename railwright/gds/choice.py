@@ -32,7 +32,8 @@ class Platform(Model):
 
     ``kernel`` and ``libcufile`` are the first two numbers of their versions, ``machine`` is that
     of ``uname -m``, ``distribution`` and ``release`` are ID and VERSION_ID of os-release.
-    ``virtual`` names the hypervisor, "" on bare metal.
+    ``virtual`` names the hypervisor, "" on bare metal. ``nvidia_fs_users`` are the storage drivers
+    that have registered with nvidia-fs.
     """
 
     machine: str | None = None
@@ -45,16 +46,18 @@ class Platform(Model):
     gpus: tuple[str, ...] = ()
     virtual: str | None = None
     nvidia_fs_is_loaded: bool | None = None
+    nvidia_fs_users: frozenset[str] | None = None
 
 
 class Storage(Model):
     """What lies between drives and GPUs; None where it is not known.
 
-    ``raid0`` and ``fabrics`` name arrays of NVMe drives and NVMe-oF controllers, ``beegfs_keys``
-    is connRDMAKeyType of the BeeGFS client.
+    ``local``, ``fabrics`` and ``raid0`` name NVMe controllers on PCIe, those over a fabric, and
+    arrays of NVMe drives; ``beegfs_keys`` is connRDMAKeyType of the BeeGFS client.
     """
 
     nvme_multipath: bool | None = None
+    local: tuple[str, ...] = ()
     fabrics: tuple[str, ...] = ()
     raid0: tuple[str, ...] = ()
     iommu: Literal["off", "passthrough", "translated"] | None = None
@@ -107,6 +110,12 @@ def unknown(mode: Mode, platform: Platform, storage: Storage) -> tuple[str, ...]
             "the GPUs": platform.gpus or None,
         }
     found = [what for what, value in asked.items() if value is None]
+    users = platform.nvidia_fs_users
+    if mode == "nvidia-fs" and users and storage.local and "nvme" not in users:
+        found.append(
+            "whether drives of the node take it: of storage drivers only "
+            f"{', '.join(sorted(users))} has registered with nvidia-fs"
+        )
     if platform.virtual:
         found.append(f"whether {platform.virtual} lets devices reach each other: see gdscheck -p")
     if mode == "p2pdma":
@@ -134,6 +143,13 @@ def _on_the_bus(storage: Storage) -> Iterator[Reason]:
 
 
 def _nvidia_fs(platform: Platform, storage: Storage) -> Iterator[Reason]:
+    if platform.nvidia_fs_is_loaded and platform.nvidia_fs_users == frozenset():
+        yield Reason(
+            text="no storage driver has registered with nvidia-fs: all IO goes through the host",
+            source="NVIDIA/gds-nvidia-fs#87: it looks for nvme's hook of another generation",
+            remedy="nvidia-fs, and nvme or the file system's client, of releases that belong "
+            "together",
+        )
     if storage.beegfs_keys == "register":
         yield Reason(
             text="BeeGFS registers each buffer (connRDMAKeyType = register)",

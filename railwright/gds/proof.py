@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Literal
 
+from facts.cufile_log import CufileLog
 from facts.nvidia_fs import NvidiaFsStats
 from railwright.gds.cufile import Path
 from railwright.gds.jsonc import Json
@@ -147,6 +148,21 @@ def by_cufile(stats: tuple[GpuIo, ...]) -> Proof:
     if p2pdma and not nvfs:
         return Proof(way="p2pdma", shows=f"{told}, {p2pdma} by P2PDMA")
     return Proof(way="direct", shows=told)
+
+
+def by_log(log: CufileLog, stats: tuple[GpuIo, ...] | None) -> Proof:
+    """What a process' cufile.log shows; ``stats`` is None where the log has no counters.
+
+    Lines of compatibility mode tell of files, and counters of IO: these count more.
+    """
+    if stats is not None:
+        return by_cufile(stats)
+    if log.compat:
+        places = ", ".join(dict.fromkeys(line.place for line in log.compat))
+        told = f"lines of compatibility mode: {len(log.compat)} ({places})"
+        return Proof(way="host", shows=told)
+    how = "profile.cufile_stats has to be 3 for the process"
+    return Proof(way="unknown", shows=f"no line of compatibility mode, and no counters: {how}")
 
 
 _GDSIO = re.compile(

@@ -56,6 +56,8 @@ class HostEntry(Model):
 
     host: str
     error: str | None = Field(description="Why the node could not be read; null where it was.")
+    refused: tuple[str, ...] = Field(description="Why a run would not touch the node.")
+    warnings: tuple[str, ...] = Field(description="What nobody knows of its set of drivers.")
     settings: int = Field(description="Settings looked at.")
     ok: int = Field(description="Settings with the verdict ok.")
     findings: tuple[Entry, ...] = Field(description="The settings that are not ok.")
@@ -66,6 +68,7 @@ class Summary(Model):
 
     hosts: int
     unread: tuple[str, ...] = Field(description="Nodes that could not be read.")
+    refused: tuple[str, ...] = Field(description="Nodes that a run would not touch.")
     settings: int
     ok: int
     not_applicable: int
@@ -104,12 +107,16 @@ def document(
 def _exit_code(
     command: Literal["plan", "drift"], summary: Summary, accept_pending: bool
 ) -> Literal[0, 1, 2]:
-    """1 error, which outranks 2 drift; a plan is no check and knows no drift."""
+    """1 error, which outranks 2 drift; a plan is no check and knows no drift.
+
+    A plan that a run would refuse is no plan; for drift it is one more thing that is not right.
+    """
     if summary.unread or summary.unreadable:
         return 1
     if command == "plan":
-        return 0
-    return 2 if summary.drift or (summary.pending and not accept_pending) else 0
+        return 1 if summary.refused else 0
+    waits = summary.pending and not accept_pending
+    return 2 if summary.drift or summary.refused or waits else 0
 
 
 def _summary(reports: Iterable[HostReport]) -> Summary:
@@ -120,6 +127,7 @@ def _summary(reports: Iterable[HostReport]) -> Summary:
     return Summary(
         hosts=len(hosts),
         unread=tuple(report.host for report in hosts if report.error is not None),
+        refused=tuple(report.host for report in hosts if report.refused),
         settings=len(findings),
         ok=verdicts[Verdict.OK],
         not_applicable=verdicts[Verdict.NOT_APPLICABLE],
@@ -135,6 +143,8 @@ def _host(report: HostReport) -> HostEntry:
     return HostEntry(
         host=report.host,
         error=report.error,
+        refused=report.refused,
+        warnings=report.warnings,
         settings=len(report.findings),
         ok=len(report.findings) - len(notable),
         findings=tuple(_entry(finding) for finding in notable),

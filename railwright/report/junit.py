@@ -30,11 +30,24 @@ def junit(
             case = TestCase("probe", classname="railwright")
             case.result = [result_of(Error, "unread", report.error)]
             suite.add_testcase(case)
+        suite.add_testcases(_set_cases(report))
         suite.add_testcases([case_of(finding) for finding in report.findings])
         document.add_testsuite(suite)
     document.update_statistics()  # type: ignore[no-untyped-call]
     xml: bytes = document.tostring()  # type: ignore[no-untyped-call]
     return xml.decode()
+
+
+def _set_cases(report: HostReport) -> list[TestCase]:
+    """Of a node whose set of drivers is refused, or not known, one case that says so."""
+    if not (report.refused or report.warnings):
+        return []
+    case = TestCase("known set", classname="railwright")
+    if report.refused:
+        case.result = [result_of(Failure, "refused", "\n".join(report.refused))]
+    if report.warnings:
+        case.system_out = clean("\n".join(report.warnings))
+    return [case]
 
 
 def _planned(finding: Finding) -> TestCase:

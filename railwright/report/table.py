@@ -55,7 +55,7 @@ def console() -> Console:
 
 def print_report(report: Report, console: Console) -> None:
     """Print ``report`` to ``console``, the summary last."""
-    _print_unread(report, console)
+    _print_told(report, console)
     if report.command == "drift":
         _print_rows(console, _DRIFT, report.hosts, _drift_rows)
     else:
@@ -66,14 +66,24 @@ def print_report(report: Report, console: Console) -> None:
     console.print(Text(_summary_line(report)), soft_wrap=True)
 
 
-def _print_unread(report: Report, console: Console) -> None:
+def _print_told(report: Report, console: Console) -> None:
+    """What is said of whole hosts, each once: not read, refused, not known."""
+    hosts = report.hosts
+    unread = ((host.error, host.host) for host in hosts if host.error is not None)
+    refused = ((line, host.host) for host in hosts for line in host.refused)
+    unknown = ((line, host.host) for host in hosts for line in host.warnings)
+    _print_lines(console, "not read", _STYLES[Outcome.ERROR], unread)
+    _print_lines(console, "refused", _STYLES[Outcome.DRIFT], refused)
+    _print_lines(console, "warning", _STYLES[Outcome.PENDING], unknown)
+
+
+def _print_lines(console: Console, what: str, style: str, lines: Iterable[tuple[str, str]]) -> None:
     hosts_of: dict[str, list[str]] = {}
-    for host in report.hosts:
-        if host.error is not None:
-            hosts_of.setdefault(host.error, []).append(host.host)
-    for error, hosts in hosts_of.items():
-        line = Text.assemble((f"{fold(hosts)}: not read: ", "bold magenta"), error)
-        console.print(line, soft_wrap=True)
+    for line, host in lines:
+        hosts_of.setdefault(line, []).append(host)
+    for line, hosts in hosts_of.items():
+        text = Text.assemble((f"{fold(hosts)}: {what}: ", style), line)
+        console.print(text, soft_wrap=True)
 
 
 def _print_rows(
@@ -209,8 +219,9 @@ def _summary_line(report: Report) -> str:
     errors = found.unreadable + len(found.unread)
     counts.append(f"{errors} error{'' if errors == 1 else 's'}")
     unread = f"; not read: {fold(found.unread)}" if found.unread else ""
+    refused = f"; refused: {fold(found.refused)}" if found.refused else ""
     hosts = f"{found.hosts} host{'' if found.hosts == 1 else 's'}"
-    return f"{hosts}, {found.settings} settings looked at: {', '.join(counts)}{unread}"
+    return f"{hosts}, {found.settings} settings looked at: {', '.join(counts)}{unread}{refused}"
 
 
 def _count(number: int, word: str) -> str:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from facts.packages import Packages
@@ -9,15 +10,21 @@ from facts.repositories import Audit, canonical
 from railwright.actions import RunScript
 from railwright.apt import APT_INSTALL
 from railwright.repositories import index_name
-from railwright.resolve.repositories import COMPONENT, Sources, changed_sources, unusable
+from railwright.resolve.repositories import (
+    COMPONENT,
+    Sources,
+    changed_sources,
+    key_digests,
+    unusable,
+)
 from railwright.schema.drivers import DriverSet
 from railwright.settings import NOTHING, Effect, Setting, Standing, State, persists
 from railwright.templates import render
 
 ABSENT = "absent"
 """What is asked of a package that must not be there."""
-DPKG = "dpkg"
-"""The key of the setting that tells whether an earlier run was interrupted."""
+INTERRUPTED = {"dpkg": "dpkg", "rpm": "dnf"}
+"""The key of the setting that tells whether an earlier run was interrupted, by package manager."""
 _WHOLE = "nothing left off"
 
 
@@ -30,6 +37,10 @@ class Wanted(NamedTuple):
     gone: frozenset[str]
     repositories: tuple[str, ...]
 
+    @property
+    def names(self) -> AbstractSet[str]:
+        return self.versions.keys() | self.gone
+
 
 class Seen(NamedTuple):
     """What the node has; ``offered`` is None where its repositories could not be asked."""
@@ -39,9 +50,20 @@ class Seen(NamedTuple):
     offered: Mapping[str, set[str]] | None
 
     def broken(self, name: str) -> str | None:
-        """What dpkg left off of a package, None where it is whole or not there."""
+        """What was left off of a package, None where it is whole or not there."""
+        if name in self.audit.unfinished:
+            return "left off by dnf"
         found = [how for one, how in self.audit.broken.items() if one.partition(":")[0] == name]
         return found[0] if found else None
+
+    def is_interrupted(self, names: AbstractSet[str]) -> bool:
+        """Whether an earlier run is to be made whole, where ``names`` are asked for.
+
+        dpkg does nothing else before. What dnf left off of others' packages alone is theirs.
+        """
+        if self.audit.manager == "dpkg":
+            return bool(self.audit.interrupted)
+        return bool(self.audit.unfinished.keys() & names)
 
     def is_offered(self, name: str, version: str) -> bool:
         """Whether the version is known to be offered; what is not known is not."""
@@ -74,8 +96,8 @@ def package_settings(
         refused = [*refused, f"allow the effect {Effect.SERVICE.value}: {', '.join(waits)}"]
     if refused:
         found = [_refuse(setting, refused) if setting in due else setting for setting in found]
-    if seen.audit.manager == "dpkg":
-        found.append(_interrupted(seen.audit))
+    if seen.audit.manager is not None:
+        found.append(_interrupted(seen.audit, seen.is_interrupted(wanted.names)))
     return found
 
 
@@ -142,12 +164,13 @@ def _gone(name: str, seen: Seen) -> Setting:
     return _setting(f"package {name}", ABSENT, state, Effect.SERVICE)
 
 
-def _interrupted(audit: Audit) -> Setting:
-    if not audit.interrupted:
-        return _setting(DPKG, _WHOLE, State(standing=Standing.RIGHT, value=_WHOLE))
+def _interrupted(audit: Audit, is_interrupted: bool) -> Setting:
+    key = INTERRUPTED[audit.manager or "rpm"]
+    if not is_interrupted:
+        return _setting(key, _WHOLE, State(standing=Standing.RIGHT, value=_WHOLE))
     left = ", ".join(audit.interrupted)
-    state = State(standing=Standing.WRONG, value=left, detail="an earlier run of dpkg left it off")
-    return _setting(DPKG, _WHOLE, state)
+    detail = f"an earlier run of {key} left it off"
+    return _setting(key, _WHOLE, State(standing=Standing.WRONG, value=left, detail=detail))
 
 
 def transaction(
@@ -156,18 +179,24 @@ def transaction(
     """What makes all packages right at once; None where there is nothing to do."""
     due = [name for name in wanted.versions if _persists(by_key, f"package {name}")]
     gone = [name for name in sorted(wanted.gone) if _persists(by_key, f"package {name}")]
-    heal = _persists(by_key, DPKG)
+    manager = seen.audit.manager or ""
+    heal = _persists(by_key, INTERRUPTED.get(manager, ""))
     changed = changed_sources(sources, by_key)
     unknown = [name for name in due if not seen.is_offered(name, wanted.versions[name])]
     refresh = bool(changed or unknown)
     if not (due or gone or heal or refresh):
         return None
-    words = ["configure"] if heal else []
+    words = ["configure"] if heal and manager == "dpkg" else []
+    if manager == "rpm":
+        words += [f"key:{path}={digest}" for path, digest in key_digests(sources, by_key)]
     if refresh:
         words += [*_indexes(wanted, sources, by_key, changed), "refresh"]
+    if heal:
+        others = seen.audit.unfinished.keys() - wanted.names
+        words += [f"again:{name}={seen.audit.unfinished[name]}" for name in sorted(others)]
     words += [f"remove:{name}" for name in gone]
     words += [f"install:{one}={wanted.versions[name]}" for name in due for one in _in(seen, name)]
-    if seen.audit.manager == "dpkg":
+    if manager == "dpkg":
         script = render("packages/apt.sh.j2", install=shlex.join(APT_INSTALL))
     else:
         script = render("packages/dnf.sh.j2")
@@ -185,7 +214,7 @@ def _indexes(
 
 def _in(seen: Seen, name: str) -> list[str]:
     """The package in each architecture in which it is there already; where it is not, its name."""
-    return [package.name for package in seen.packages.installed(name)] or [name]
+    return list(dict.fromkeys(package.name for package in seen.packages.installed(name))) or [name]
 
 
 def _persists(by_key: Mapping[str, Setting], key: str) -> bool:

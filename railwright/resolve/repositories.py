@@ -1,6 +1,7 @@
 """How a node's package repositories stand: each one's key, its source and its pin."""
 
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import NamedTuple
 
 from facts.repositories import Entry, host_of, plain
@@ -211,6 +212,22 @@ def repository_actions(sources: Sources, by_key: Mapping[str, Setting]) -> Itera
         for owned in (_pinned(name, repository), source_file(name, repository)):
             if owned is not None:
                 yield from owned_file_action(owned, by_key.get(owned.path))
+
+
+def key_digests(sources: Sources, by_key: Mapping[str, Setting]) -> Iterator[tuple[str, str]]:
+    """Path and SHA-256 of the key file of each repository that is used, as it has to be.
+
+    dnf takes whatever key is there, without asking, as its own.
+    """
+    records = {record.path: record.content for record in sources.files}
+    for name, repository in sorted(sources.repositories.items()):
+        if unusable(sources, name, by_key) is not None:
+            continue
+        path = key_path(name, repository)
+        content = records.get(path) or ""
+        if persists(by_key[key_setting_of(name)]):
+            content = signing_key(name, repository)
+        yield path, sha256(content.encode()).hexdigest()
 
 
 def changed_sources(sources: Sources, by_key: Mapping[str, Setting]) -> list[str]:

@@ -1,40 +1,21 @@
 """What RDMA stack, GPU driver and GPUDirect Storage say of each other and of the rest of a node.
 
-Each finding names both fields. What is known of versions is data (``railwright.compat``); here is
-what holds whatever the version.
+Each finding names both fields. What is known of versions is data (``railwright.compat``, held
+against in ``drivers_compat``); here is what holds whatever the version.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from railwright.compat import Facts, Row, judge
-from railwright.compat.facts import Part
 from railwright.schema.base import Finding, module_name
 from railwright.schema.drivers import DriverSet, GpuDriverSpec
+from railwright.schema.drivers_compat import compat_findings
+from railwright.schema.drivers_packages import package_findings, repository_findings
 from railwright.schema.fabric import InfinibandFabric, RoceFabric
 from railwright.schema.firmware import FirmwareSpec
 from railwright.schema.holds import HoldsSpec
 from railwright.schema.modules import ModulesSpec
-
-FIELDS: dict[Part, tuple[str, str]] = {
-    "distribution": ("platform", "distribution"),
-    "release": ("platform", "release"),
-    "architecture": ("platform", "architecture"),
-    "kernel": ("platform", "kernel"),
-    "nic": ("platform", "nic"),
-    "rdma": ("ofed", "kind"),
-    "doca": ("ofed", "version"),
-    "mlnx_ofed": ("ofed", "version"),
-    "driver": ("gpu_driver", "version"),
-    "driver_modules": ("gpu_driver", "modules"),
-    "gpu": ("gpu_driver", "gpu"),
-    "gpu_architecture": ("gpu_driver", "gpu"),
-    "peer_memory": ("gpu_driver", "peer_memory"),
-    "gds": ("gds", "mode"),
-    "nvidia_fs": ("gds", "version"),
-}
-"""Where an inventory says what a part is to be."""
 
 _MIG_SLICES = {"a30": 4, "a100": 7, "h20": 7, "h100": 7, "h200": 7, "gh200": 7}
 _MIG_SLICES |= {"b200": 7, "b300": 7, "gb200": 7, "gb300": 7}
@@ -47,48 +28,18 @@ P2PDMA_DWORDS = {"RMForceStaticBar1": 1, "RmForceDisableIomapWC": 1}
 """Registry keys that P2PDMA takes. Source: NVIDIA GDS troubleshooting guide, NVMe P2PDMA, driver
 registries."""
 
-_DRIVER_PACKAGE = re.compile(
-    r"(nvidia-(driver(-libs|-cuda|-cuda-libs)?|open|dkms|utils|compute-utils|persistenced|imex"
-    r"|fabric-?manager|headless(-no-dkms)?|kernel-(open|source|common|support))"
-    r"|libnvidia-(compute|cfg1|common|decode|encode|extra|fbc1|gl|ml|nscq)"
-    r"|kmod-nvidia-(open|latest)-dkms|cuda-drivers(-fabricmanager)?)"
-    r"(-[0-9]{3})?(-server)?(-open)?"
-)
-"""Packages of Ubuntu, Debian and NVIDIA that have the driver's own version."""
-
-
-def facts_of(drivers: DriverSet) -> Facts:
-    """The set that the inventory asks for, as far as it says."""
-    driver, ofed, platform = drivers.gpu_driver, drivers.ofed, drivers.platform
-    return Facts(
-        distribution=platform.distribution,
-        release=platform.release,
-        architecture=platform.architecture,
-        kernel=platform.kernel,
-        nic=platform.nic,
-        rdma=ofed.kind,
-        doca=ofed.version if ofed.kind == "doca_ofed" else None,
-        mlnx_ofed=ofed.version if ofed.kind == "mlnx_ofed" else None,
-        driver=driver.version,
-        driver_modules=driver.modules if driver.version else None,
-        gpu=driver.gpu,
-        peer_memory=driver.peer_memory,
-        gds=None if drivers.gds.mode == "auto" else drivers.gds.mode,
-        nvidia_fs=drivers.gds.version,
-    )
-
 
 def driver_findings(drivers: DriverSet, modules: ModulesSpec, holds: HoldsSpec) -> list[Finding]:
     """All that does not fit together in a node's drivers, modules and holds."""
     return [
         *_ofed_findings(drivers),
-        *_repository_findings(drivers),
+        *repository_findings(drivers),
         *_driver_findings(drivers.gpu_driver),
         *_mig_findings(drivers.gpu_driver),
         *_gds_findings(drivers, modules),
         *_module_findings(drivers, modules),
-        *_package_findings(drivers, holds),
-        *_compat_findings(drivers),
+        *package_findings(drivers, holds),
+        *compat_findings(drivers),
     ]
 
 
@@ -143,32 +94,6 @@ def _ofed_findings(drivers: DriverSet) -> Iterator[Finding]:
         yield Finding(
             ("ofed", "profile"), ofed.profile, "none: ofed.kind is mlnx_ofed, which has no profiles"
         )
-
-
-def _repository_findings(drivers: DriverSet) -> Iterator[Finding]:
-    known = ", ".join(sorted(drivers.repositories)) or "none"
-    for name, spec in drivers.packaged():
-        if spec.repository is not None and spec.repository not in drivers.repositories:
-            yield Finding(
-                (name, "repository"), spec.repository, f"one of repositories, which has {known}"
-            )
-    distribution = drivers.platform.distribution
-    manager = {"ubuntu": "apt", "debian": "apt", "rhel": "dnf"}.get(distribution or "")
-    for name, repository in sorted(drivers.repositories.items()):
-        path = ("repositories", name)
-        if manager is not None and repository.kind != manager:
-            yield Finding(
-                (*path, "kind"),
-                repository.kind,
-                f"{manager}: platform.distribution is {distribution}",
-            )
-        release = re.search(r"/doca/([^/]+)/", repository.url)
-        ofed = drivers.ofed
-        used = ofed.kind == "doca_ofed" and ofed.repository == name and ofed.version is not None
-        if used and release is not None and release[1] != ofed.version:
-            yield Finding(
-                (*path, "url"), repository.url, f"/doca/{ofed.version}/ in it, as ofed.version says"
-            )
 
 
 def _driver_findings(driver: GpuDriverSpec) -> Iterator[Finding]:
@@ -323,69 +248,3 @@ def _options(modules: ModulesSpec, module: str) -> dict[str, Any]:
         if module_name(name) == module
         for option, value in options.items()
     }
-
-
-def _package_findings(drivers: DriverSet, holds: HoldsSpec) -> Iterator[Finding]:
-    """Packages that are given several versions, or another than the driver's."""
-    said: dict[str, tuple[str, str]] = {}
-    for name, spec in drivers.packaged():
-        for package, pinned in sorted(spec.packages.items()):
-            where, other = said.setdefault(package, (name, pinned))
-            if other != pinned:
-                yield Finding(
-                    (name, "packages", package), pinned, f"{other}, as {where}.packages says"
-                )
-    for name, spec in drivers.packaged():
-        for package in sorted(spec.removes):
-            where = said[package][0] if package in said else "holds"
-            if package in said or package in holds.packages:
-                yield Finding(
-                    (name, "removes", package), package, f"not there: {where}.packages has it"
-                )
-    for package, held in sorted(holds.packages.items()):
-        where, pinned = said.get(package, ("", held or ""))
-        if held is not None and held != pinned:
-            yield Finding(
-                ("holds", "packages", package), held, f"{pinned}, as {where}.packages says"
-            )
-        elif held is not None and package not in said:
-            yield from _of_another(("holds", "packages", package), held, drivers.gpu_driver)
-    for package, pinned in sorted(drivers.gpu_driver.packages.items()):
-        yield from _of_another(("gpu_driver", "packages", package), pinned, drivers.gpu_driver)
-
-
-def _of_another(
-    path: tuple[str, str, str], version: str, driver: GpuDriverSpec
-) -> Iterator[Finding]:
-    """A package of the driver that has not the driver's version."""
-    ours = driver.version is not None and _DRIVER_PACKAGE.fullmatch(path[-1]) is not None
-    if ours and _upstream(version) != driver.version:
-        yield Finding(
-            path,
-            version,
-            f"{driver.version}, as gpu_driver.version says: these are of one version or do not run",
-        )
-
-
-def _upstream(version: str) -> str:
-    """``580.95.05`` of ``1:580.95.05-0ubuntu1``."""
-    return re.split(r"[-+~]", version.rpartition(":")[2], maxsplit=1)[0]
-
-
-def _compat_findings(drivers: DriverSet) -> Iterator[Finding]:
-    """Rows of railwright.compat that the set is known to be bad by."""
-    facts = facts_of(drivers)
-    # Most sites say nothing of drivers: the tables need not be read for them.
-    for found in judge(facts) if facts != Facts() else ():
-        if found.row is not None:
-            yield refusal(drivers, found.row, found.parts)
-
-
-def refusal(drivers: DriverSet, row: Row, parts: Iterable[Part]) -> Finding:
-    """The first field that a row speaks of, and the others beside it."""
-    fields = dict.fromkeys(FIELDS[part] for part in parts)
-    said = {path: getattr(getattr(drivers, path[0]), path[1]) for path in fields}
-    (path, value), *others = said.items()
-    beside = " and ".join(f"{'.'.join(other)} {text}" for other, text in others)
-    another = f"another beside {beside}" if beside else "another"
-    return Finding(path, value, f"{another}: {row.why} (compat {row.name}, {row.source})")

@@ -89,6 +89,13 @@ class Lab:
         self._discard(node)
         self._start([node], say)
 
+    def pull_plug(self, name: str) -> None:
+        """End the node as a power cut does, and boot what its disk then holds."""
+        node = self.node(name)
+        self._off(node)
+        self._power(node)
+        ssh.wait_for_boot(self.layout, node, None, _BOOT_SECONDS)
+
     def down(self) -> list[Node]:
         """Stop the nodes, which ends their disks, and the time source; gives what was stopped."""
         stopped = self.nodes
@@ -107,14 +114,24 @@ class Lab:
                 new.append(node)
         known = {node.name: node for node in [*self.layout.known_nodes(), *new]}
         ssh.prepare(self.layout, known.values())
-        accelerator = qemu.accelerator(self.layout.state / "accelerator", image.kernel)
-        key = ssh.public_key(self.layout.login_key)
         for node in new:
             qemu.create_overlay(node.disk, image.disk)
-            qemu.start(node, qemu.node_command(accelerator, node, key))
+            self._power(node)
         with ThreadPoolExecutor() as pool:
             for line in pool.map(self._await_first_boot, new):
-                say(f"{line} ({accelerator})")
+                say(f"{line} ({self._accelerator()})")
+
+    def _power(self, node: Node) -> None:
+        key = ssh.public_key(self.layout.login_key)
+        qemu.start(node, qemu.node_command(self._accelerator(), node, key))
+
+    def _accelerator(self) -> qemu.Accelerator:
+        kernel = ensure_image(self.layout, _silent).kernel
+        return qemu.accelerator(self.layout.state / "accelerator", kernel)
+
+    def _off(self, node: Node) -> None:
+        ssh.hang_up(self.layout, node)
+        qemu.stop(node)
 
     def _await_first_boot(self, node: Node) -> str:
         outcome = ssh.wait_for_boot(self.layout, node, None, _BOOT_SECONDS)
@@ -124,6 +141,5 @@ class Lab:
         return f"{node.name} up, port {node.port}"
 
     def _discard(self, node: Node) -> None:
-        ssh.hang_up(self.layout, node)
-        qemu.stop(node)
+        self._off(node)
         node.disk.unlink(missing_ok=True)

@@ -84,6 +84,11 @@ class Layout:
         return _first_port(self.distro)
 
     @property
+    def mirror_port(self) -> int:
+        """TCP port of the lab's package mirror, on this machine's loopback interface."""
+        return _first_port(self.distro) + _PORTS_A_LAB - 1
+
+    @property
     def ssh_config(self) -> Path:
         return self.state / "ssh_config"
 

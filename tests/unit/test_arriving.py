@@ -138,6 +138,18 @@ def test_packages_that_are_refused_bring_nothing() -> None:
     assert "doca-ofed" in arriving(asked(DRIVER), old)
 
 
+def test_once_packages_were_dealt_with_nothing_arrives_any_more() -> None:
+    failed = bare().model_copy(update={"settled": True})
+    assert arriving(asked(DRIVER), failed) == frozenset()
+    assert gpu_host.commands(ofed.COMPONENT, asked(DRIVER), failed) == []
+    assert gpu_host.commands(gpu_driver.COMPONENT, asked(DRIVER), failed) == [
+        ("systemctl", "daemon-reload"),
+        ("systemctl", "enable", "railwright-gpu.service"),
+    ]
+    # How far a run has come is nothing to save.
+    assert "settled" not in failed.model_dump_json()
+
+
 def test_a_loaded_module_of_another_stack_waits_for_what_is_allowed() -> None:
     def effect(allow: frozenset[Effect]) -> Effect:
         found = gpu_host.found(ofed.COMPONENT, asked(allow), bare())

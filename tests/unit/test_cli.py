@@ -196,6 +196,7 @@ def test_json_has_what_is_not_ok_and_counts_the_rest(
     assert report["summary"] == {
         "hosts": 4,
         "unread": [],
+        "refused": [],
         "settings": 6,
         "ok": 4,
         "not_applicable": 0,

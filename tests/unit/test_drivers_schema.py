@@ -7,13 +7,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from railwright.compat import Row, judge, tables
 from railwright.schema.drivers import DriverSet, GpuDriverSpec, OfedSpec, PlatformSpec
-from railwright.schema.drivers_consistency import (
-    FIELDS,
-    driver_findings,
-    facts_of,
-    nic_findings,
-    refusal,
-)
+from railwright.schema.drivers_compat import FIELDS, facts_of, refusal
+from railwright.schema.drivers_consistency import driver_findings, nic_findings
 from railwright.schema.fabric import RoceFabric, RoceQos
 from railwright.schema.firmware import FirmwareSpec
 from railwright.schema.gds import GdsSpec
@@ -92,7 +87,7 @@ def test_a_whole_node_is_accepted() -> None:
 def test_what_is_not_known_of_a_whole_node_is_no_refusal() -> None:
     warnings = judge(facts_of(HGX))
     assert {one.verdict for one in warnings} == {"unknown"}
-    assert "kernel-driver" in {one.table for one in warnings}
+    assert "doca-nvidia_fs" in {one.table for one in warnings}
 
 
 def test_a_p2pdma_node_on_the_inbox_stack_is_accepted() -> None:

@@ -40,7 +40,7 @@ def test_what_is_written() -> None:
         LOAD_PATH: HEADER + "nf_conntrack\n",
         MODPROBE_PATH: HEADER
         + "options dummy numdummies=2\n"
-        + "options nf_conntrack acct=Y hashsize=65536\n"
+        + "options nf_conntrack acct=1 hashsize=65536\n"
         + "blacklist rds\ninstall rds /bin/false\n",
     }
 

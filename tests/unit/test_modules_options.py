@@ -27,6 +27,28 @@ def test_a_value_with_blanks_is_quoted() -> None:
     assert 'options rds hidden="a b"\n' in ours(asked)[MODPROBE_PATH]
 
 
+@pytest.mark.parametrize("shown", ["Y", "1"])
+def test_a_switch_is_written_as_a_number_which_an_int_takes_too(shown: str) -> None:
+    asked = node(options={"nf_conntrack": {"acct": True}, "rds": {"hidden": False}})
+    written = ours(asked)
+    assert "options nf_conntrack acct=1\noptions rds hidden=0\n" in written[MODPROBE_PATH]
+    snapshot = host(written, {"nf_conntrack": "0 -"}, {"nf_conntrack/acct": shown})
+    setting = found(asked, snapshot)["option nf_conntrack.acct"]
+    assert verdict(setting, LIVE) is Verdict.OK
+    assert (setting.desired, setting.persisted.value, setting.running.value) == ("1", "1", "1")
+
+
+@pytest.mark.parametrize("shown", ["N", "0"])
+def test_a_switch_that_is_off_is_wrong_however_the_kernel_shows_it(shown: str) -> None:
+    asked = node(options={"nf_conntrack": {"acct": True}})
+    snapshot = host(ours(asked), {"nf_conntrack": "0 -"}, {"nf_conntrack/acct": shown})
+    setting = found(asked, snapshot)["option nf_conntrack.acct"]
+    assert (setting.persisted.standing, setting.running.standing) == (
+        Standing.RIGHT,
+        Standing.WRONG,
+    )
+
+
 def test_no_image_is_made_for_modules_that_none_loads() -> None:
     asked = node(load=["nf_conntrack"], options={"nf_conntrack": {"acct": True}})
     assert commands(asked, host()) == [("modprobe", "nf_conntrack")]
@@ -48,7 +70,7 @@ def test_an_option_of_an_earlier_file_is_beaten() -> None:
     setting = found(asked, host(earlier))["option nf_conntrack.acct"]
     assert setting.persisted.standing is Standing.WRONG
     (change,) = changes(setting, LIVE)
-    assert (change.before, change.after) == ("0", "Y")
+    assert (change.before, change.after) == ("0", "1")
     setting = found(asked, host({**earlier, **ours(asked)}))["option nf_conntrack.acct"]
     assert verdict(setting, LIVE) is Verdict.OK
 

@@ -98,6 +98,47 @@ def test_entries_of_the_boot_loader_specification(grubenv: str, version: str) ->
     assert (kernel.version, kernel.unlisted) == (version, ())
 
 
+MACHINE = "3b2c5d9a8f7e4c1d9e0f1a2b3c4d5e6f"
+RESCUE = f"0-rescue-{MACHINE}"
+
+
+def el9(grubenv: str, *kernels: str) -> dict[str, str]:
+    """The files of EL 9 as its installer and kernel-install name them, the rescue entry too."""
+    entries = {f"{ENTRIES}/{MACHINE}-{version}.conf": bls(version) for version in kernels}
+    return {
+        "/boot/grub2/grub.cfg": RHEL_CFG,
+        "/boot/grub2/grubenv": f"# GRUB Environment Block\n{grubenv}boot_success=0\n#######",
+        f"{ENTRIES}/{MACHINE}-0-rescue.conf": bls(RESCUE),
+        **entries,
+    }
+
+
+@pytest.mark.parametrize(
+    ("grubenv", "version"),
+    [
+        ("", EL_NEW),
+        (f"saved_entry={MACHINE}-{EL_OLD}\n", EL_OLD),
+        (f"saved_entry={MACHINE}-{EL_NEW}\n", EL_NEW),
+        # As grub2-set-default 1 leaves it.
+        ("saved_entry=1\n", EL_OLD),
+        # Of a kernel that was removed: GRUB takes the first.
+        (f"saved_entry={MACHINE}-5.14.0-70.13.1.el9_0.x86_64\n", EL_NEW),
+        # As grub2-reboot leaves it.
+        (f"saved_entry={MACHINE}-{EL_NEW}\nnext_entry={MACHINE}-{EL_OLD}\n", EL_OLD),
+        (f"saved_entry={MACHINE}-0-rescue\n", RESCUE),
+    ],
+)
+def test_the_entry_of_el_9_that_boots_next(grubenv: str, version: str) -> None:
+    kernel = found(el9(grubenv, EL_OLD, EL_NEW), EL_OLD, EL_NEW, RESCUE)
+    assert (kernel.version, kernel.problem, kernel.unlisted) == (version, None, ())
+    assert kernel.origin.startswith(f"{ENTRIES}/{MACHINE}-")
+
+
+def test_a_kernel_of_el_9_without_an_entry_is_told() -> None:
+    kernel = found(el9(f"saved_entry={MACHINE}-{EL_OLD}\n", EL_OLD), EL_OLD, EL_NEW, RESCUE)
+    assert (kernel.version, kernel.unlisted) == (EL_OLD, (EL_NEW,))
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

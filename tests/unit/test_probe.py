@@ -1,6 +1,7 @@
 """The probe, run by a real shell on this machine, and its output read back."""
 
 import contextlib
+import os
 import shutil
 import subprocess
 import time
@@ -42,6 +43,7 @@ def test_output_exit_code_and_errors_come_back_exactly(shell: str) -> None:
 def test_who_it_is() -> None:
     facts = run().facts("identity")
     assert facts["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert facts["machine"] == os.uname().machine
     assert {"kernel", "time", "uid", "os", "os_version"} <= facts.keys()
 
 

@@ -1,5 +1,6 @@
 """Whose repositories a node has, what dpkg left off, and what rpm repositories offer."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -136,10 +137,68 @@ def test_what_dpkg_left_off() -> None:
     assert parse_audit("").manager is None
 
 
-@pytest.mark.parametrize("text", ["installed ok x\n", "manager dpkg\nfailed\n", "manager apk\n"])
+@pytest.mark.parametrize(
+    "text", ["installed ok x\n", "manager dpkg\nfailed\n", "manager apk\n", "left x y\n"]
+)
 def test_an_audit_that_cannot_be_read_is_told(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|manager"):
         parse_audit(text)
+
+
+# dnf 4.14 after kill -9 in the middle of an upgrade; and after one that came to its end, where
+# somebody has installed something with rpm since.
+KILLED = """\
+Transaction ID : 2
+Begin time     : Mon Nov 30 19:03:20 2026
+Begin rpmdb    : d813bc8951a36d9adc4f11f06557b9a812805b7acae570640e704edc181731f3
+End time       : Thu Jan  1 00:00:00 1970 (-1796065400 seconds)
+End rpmdb      :  **
+User           : System <unset>
+Return-Code    : Failure: 1
+Releasever     :
+Command Line   : -y --setopt=clean_requirements_on_remove=False shell /dev/stdin
+Comment        :
+Packages Altered:
+ ** Upgrade  kmod-nvidia-open-dkms-3:580.105.08-1.el9.noarch            @railwright-cuda
+ ** Upgraded kmod-nvidia-open-dkms-3:580.95.05-1.el9.noarch             @@System
+ ** Upgrade  doca-ofed-3.2.1-044000.el9.x86_64                          @railwright-doca
+ ** Upgraded doca-ofed-3.2.0-125000.el9.x86_64                          @@System
+"""
+ENDED = """\
+Transaction ID : 1
+Begin rpmdb    : 77f2464bd1f98bad1661181cebefdaf0f5ff6891d41a1542bd5e4b10f1d4e19f
+End time       : Mon Nov 30 19:03:03 2026 (1 seconds)
+End rpmdb      : d813bc8951a36d9adc4f11f06557b9a812805b7acae570640e704edc181731f3 **
+Return-Code    : Success
+Packages Altered:
+    Install doca-ofed-3.2.0-125000.el9.x86_64                          @railwright-doca
+"""
+
+
+@pytest.mark.parametrize(
+    ("history", "unfinished"),
+    [
+        (KILLED, {"kmod-nvidia-open-dkms": "3:580.105.08-1.el9", "doca-ofed": "3.2.1-044000.el9"}),
+        (ENDED, {}),
+        ("", {}),
+    ],
+)
+def test_what_dnf_left_off(tmp_path: Path, history: str, unfinished: dict[str, str]) -> None:
+    (tmp_path / "history").write_text(history)
+    for tool, does in (("dnf", f"cat {tmp_path}/history"), ("rpm", "exit 0")):
+        (tmp_path / tool).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / tool).chmod(0o755)
+    section = AUDIT.script.replace("/var/lib/dpkg/", f"{tmp_path}/")
+    told = subprocess.run(
+        ["sh", "-c", f"RW_PACKAGES=doca-ofed\ns() {{\n{section}\n}}\ns"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = parse_audit(told.stdout)
+    assert (found.manager, found.unfinished) == ("rpm", unfinished)
+    assert found.interrupted == sorted(f"{name} {at}" for name, at in unfinished.items())
 
 
 # As dnf 4 prints it (a blank line after each) and as dnf 5 does.

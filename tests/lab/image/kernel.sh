@@ -1,0 +1,20 @@
+#!/bin/sh
+# Puts a second kernel with its headers into the offline apt repository of the root $1: Debian's
+# cloud flavour of the release that the node runs. GRUB boots it by default once it is installed,
+# for its name sorts later, as that of a new release does.
+set -eu
+root=$1
+repo=$root/srv/lab-repo
+kernel=$(basename "$root"/lib/modules/*)
+other=${kernel%-amd64}-cloud-amd64
+
+mkdir -p "$repo"
+chroot "$root" sh -c "cd /srv/lab-repo && apt-get download linux-image-$other linux-headers-$other"
+for deb in "$repo"/linux-*.deb; do
+    {
+        dpkg-deb --field "$deb"
+        printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' "$(basename "$deb")" \
+            "$(stat -c %s "$deb")" "$(sha256sum <"$deb" | cut -d' ' -f1)"
+    } >>"$repo/Packages"
+done
+echo "$other" >"$root/usr/local/lib/railwright-lab/other-kernel"
