@@ -8,7 +8,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: setup packages lint unit lab lab-down lab-ssh demo fabric molecule test test-lab test-slow test-trixie bench lock clean
+.PHONY: setup packages lint unit lab lab-down lab-ssh demo fabric molecule dnf test test-lab test-slow test-drivers test-trixie bench lock clean
 
 setup: packages .venv/ready
 
@@ -53,8 +53,12 @@ fabric: setup
 
 # The scenario, and then that its verify fails where a component is idle.
 molecule: setup
-	cd tests && molecule test
+	cd tests && molecule test && molecule test -s drivers
 	$(BIN)/python -m pytest -q tests/molecule
+
+# dnf itself, in a container that looks like a node of EL 9.
+dnf: setup
+	$(BIN)/python -m pytest -q tests/dnf
 
 test-lab: setup
 	$(BIN)/python -m pytest -q tests/lab -m "not slow"
@@ -63,11 +67,18 @@ test-lab: setup
 test-slow: setup
 	RAILWRIGHT_LAB_KEEP=1 $(BIN)/python -m pytest -q tests/lab -m slow
 
+# Not part of `make test`: drivers through kernel upgrades and power cuts, from a bare node.
+test-drivers: setup
+	$(BIN)/python -m pytest -q tests/drivers
+
 # Not part of `make test`: the same on Debian 13.
 test-trixie: setup
 	DISTRO=trixie $(BIN)/python -m pytest -q tests/lab
 
-test: lint unit fabric molecule test-lab
+# Unit tests and containers side by side; the lab needs all processors.
+test: lint
+	$(MAKE) --jobs=2 --output-sync=target unit fabric molecule dnf
+	$(MAKE) test-lab
 
 bench: setup
 	$(BIN)/python -m tests.bench

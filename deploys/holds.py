@@ -5,7 +5,7 @@ holds, but a package that is not installed yet cannot be held). RHEL: dnf's vers
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from textwrap import shorten
 
 from facts.packages import (
@@ -37,6 +37,7 @@ from railwright.settings import NOTHING, Effect, Setting, Standing, State, persi
 from railwright.snapshot import Snapshot
 
 _NOT_INSTALLED = State(standing=Standing.NOT_APPLICABLE, detail="not installed")
+_ARCHES = "noarch|x86_64|aarch64|i686"
 _CHECK = ("apt-config", "dump", "APT::Architecture", "-c")
 
 
@@ -115,7 +116,8 @@ def _hold(name: str, packages: Packages, files: list[FileRecord]) -> Setting:
         if packages.manager == "dpkg":
             held, decider = all(package.held for package in installed), "dpkg"
         else:
-            held, decider = is_locked(name, files), VERSIONLOCK_FILE
+            held = is_locked(name, {package.version for package in installed}, files)
+            decider = VERSIONLOCK_FILE
         state = State(
             standing=Standing.RIGHT if held else Standing.WRONG,
             value="held" if held else "not held",
@@ -124,13 +126,30 @@ def _hold(name: str, packages: Packages, files: list[FileRecord]) -> Setting:
     return _setting(f"hold {name}", "held", state)
 
 
-def is_locked(name: str, files: list[FileRecord]) -> bool:
-    """Whether dnf's versionlock has a line for ``name`` (``name-0:1.2-3.el9.*``)."""
+def is_locked(name: str, versions: Set[str], files: list[FileRecord]) -> bool:
+    """Whether dnf's versionlock keeps ``name`` at the one of ``versions`` that is installed.
+
+    A line is ``NAME-EPOCH:VERSION-RELEASE.*``; epoch, release and architecture may be left out. A
+    name alone locks nothing, one more line with another version lets dnf go there, and a line
+    with ! excludes. Lines with wildcards in the name are not counted.
+    """
     record = next((record for record in files if record.path == VERSIONLOCK_FILE), None)
     lines = (record.content or "").splitlines() if record else []
-    # An epoch may stand before the name or before the version; a line with ! excludes.
-    line = re.compile(rf"(\d+:)?{re.escape(name)}(-(\d+:)?\d[^-]*-[^-]+)?")
-    return any(line.fullmatch(text.strip()) for text in lines)
+    line = re.compile(rf"{re.escape(name)}(-(?P<at>(\d+:)?\d[^-]*(-[^-]+?)?))?(\.(\*|{_ARCHES}))?")
+    found = [line.fullmatch(text.strip()) for text in lines]
+    locks = [canonical(match["at"] or "") for match in found if match]
+    return bool(locks) and all(_covers(lock, versions) for lock in locks)
+
+
+def _covers(lock: str, versions: Set[str]) -> bool:
+    """Whether a lock (``3:1.0-1.el9``, ``1.0-1.el9`` or ``1.0``) is of all ``versions``."""
+    if not lock:
+        return False
+    for version in map(canonical, versions):
+        plain = version.rpartition(":")[2]
+        if lock not in {form for v in (version, plain) for form in (v, v.rpartition("-")[0])}:
+            return False
+    return True
 
 
 def _blacklist(name: str, snapshot: Snapshot, own: Setting | None) -> Setting:
@@ -242,7 +261,9 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
     if packages.manager == "dpkg":
         yield from _apt(spec, packages, wrong, unheld)
     elif unheld:
-        yield Run(command=("dnf", "versionlock", "add", *unheld))
+        # What has a lock of another version is given no other one.
+        yield Run(command=("dnf", "-q", "-y", "versionlock", "delete", *unheld))
+        yield Run(command=("dnf", "-q", "-y", "versionlock", "add", *unheld))
     if own or wrong or unheld:
         yield from _remember(spec, packages, snapshot.files(FILES.name))
 
