@@ -43,6 +43,8 @@ MOLECULE = Recipe(
     packages=(
         *("chrony", "dbus", "iproute2", "kmod", "opensm", "procps"),
         *("systemd", "systemd-sysv", "udev"),
+        # What drivers' packages take from the distribution.
+        *("dkms", "libc6-dev", "lsof", "pciutils"),
     ),
     hook=_HERE / "customize.sh",
     reads=(
