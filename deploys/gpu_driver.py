@@ -40,7 +40,7 @@ from railwright.resolve.gpu_daemons import (
     daemon_settings,
     owned_drop_in,
 )
-from railwright.resolve.gpu_modes import KEYS, mode_settings
+from railwright.resolve.gpu_modes import KEYS, MODULE_KEYS, mode_settings
 from railwright.resolve.gpu_unit import owned_files, plan_of, script
 from railwright.resolve.gpu_view import GpuView, Seen
 from railwright.schema import Node
@@ -101,7 +101,12 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
     if node.gpu_driver.version is None:
         return
     view = GpuView.of(node, snapshot, arriving(node, snapshot))
-    due = {s.key: s for s in settings if enforces(s, node.effects.allow)}
+    # What a reboot brings is left to it.
+    due = {
+        s.key: s
+        for s in settings
+        if enforces(s, node.effects.allow) and s.effect is not Effect.REBOOT
+    }
     for key, unit in _DAEMONS.items():
         if key in by_key and persists(by_key[key]):
             yield from _enabled(by_key[key], unit)
@@ -113,6 +118,10 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
     for key, unit in _DAEMONS.items():
         if key in due:
             yield from _brought(due[key], unit)
+    for key, module in MODULE_KEYS.items():
+        if key in due and due[key].running.standing is Standing.WRONG:
+            # Our unit loads it again, as it is on disk.
+            yield Run(command=("modprobe", "-r", module))
     yield from _take_back(view.seen, due)
     yield from _modes(settings, due, reloaded=_reloads(due.get(_DRIVER)))
 
@@ -141,11 +150,12 @@ def _unit(
         running = running.model_copy(update={"detail": said or None})
     left = [s for s in modes if s.key in lacks]
     # A start sets all of the plan, and so takes what the most of it takes.
-    heavy = any(s.effect is Effect.DRIVER for s in left)
+    effects = {s.effect for s in left}
+    heavy = next((e for e in (Effect.REBOOT, Effect.DRIVER) if e in effects), Effect.LIVE)
     refused = [s.key for s in left if not s.acts]
     yield started_setting(NAME, UNIT, running).model_copy(
         update={
-            "effect": Effect.DRIVER if heavy else Effect.LIVE,
+            "effect": heavy,
             "acts": not refused,
             "remedy": f"it would fail: see {', '.join(refused)}" if refused else None,
         }
@@ -221,7 +231,7 @@ def _reloads(driver: Setting | None) -> bool:
 
 
 def _load(seen: Seen, driver: Setting | None) -> Iterator[Run]:
-    if driver is None or driver.effect is Effect.REBOOT:
+    if driver is None:
         return
     if driver.effect is Effect.LIVE:
         yield Run(command=("modprobe", "nvidia"))

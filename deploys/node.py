@@ -52,7 +52,8 @@ def converge(host: Host, components: Sequence[Component]) -> None:
         return all(operation.did_succeed() for operation in done)
 
     if reason:
-        proven = allow_reboot(run=run, name="the next boot is safe", _ignore_errors=True, _if=whole)
+        # Asked also where something failed: which module the next kernel lacks is told.
+        proven = allow_reboot(run=run, name="the next boot is safe", _ignore_errors=True)
 
         def safe() -> bool:
             return whole() and proven.did_succeed()

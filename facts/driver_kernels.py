@@ -45,6 +45,7 @@ MODULES = (
 
 _FILES = "|".join(name.replace("_", "[-_]") for name in MODULES)
 _PATHS = rf"s#^(([^:]*/)?({_FILES})\.ko[^:]*):.*#\1#p"
+_BELOW = rf"s#^([^:]*/)?({_FILES})\.ko[^:]*: *(.+)#below \2 \3#p"
 
 # Four processes a kernel, and one more where it has any of the modules. The vermagic of the kernel
 # itself is that of any module which came with it.
@@ -115,6 +116,7 @@ for list in /lib/modules/*/modules.dep; do
         [ ! -r "$file" ] || {{ table=$file; break; }}
     done
     echo "kernel $kernel"
+    sed -nE '{_BELOW}' "$list"
     unfit=$(needs "$@" | {{
         symvers | sed -nE "s/^(0x[0-9a-f]+)$tab([^$tab]+)${{tab}}vmlinux$tab.*/\1$tab\2/p" |
             grep -vw module_layout | grep -vxFf - /dev/fd/3
@@ -245,6 +247,12 @@ def _symbols(text: str) -> KernelSymbols:
     needed: dict[str, dict[str, int]] = {}
     tables: dict[Table, dict[str, Export]] = {}
     exporters: dict[str, str] = {}
+    below = {}
+    for line in text.splitlines():
+        if line.startswith("below "):
+            _, name, *paths = line.split()
+            below[module_name(name)] = frozenset(map(_module_of, paths))
+    text = re.sub(r"^below .*\n?", "", text, flags=re.MULTILINE)
     first, *parts = _TITLE.split(text)
     if first.strip():
         raise ValueError(f"expected what a module needs, got {first[:80]!r}")
@@ -261,7 +269,7 @@ def _symbols(text: str) -> KernelSymbols:
             tables.setdefault("own", {}).update(own)
         else:
             tables.setdefault(_table(name), {}).update(parse_symvers(body))
-    return KernelSymbols(needed=needed, tables=tables, exporters=exporters)
+    return KernelSymbols(needed=needed, tables=tables, exporters=exporters, below=below)
 
 
 def _table(name: str) -> Literal["kernel", "ofed"]:

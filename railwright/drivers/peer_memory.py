@@ -10,6 +10,7 @@ from facts.modinfo import LoadedModule
 from railwright.drivers.finding import Finding
 
 MODULE = "nvidia_peermem"
+NVIDIA_FS = "nvidia_fs"
 
 
 def peermem_findings(

@@ -30,12 +30,14 @@ class KernelSymbols(Model):
     """Symbols of one kernel and of the modules on disk for it.
 
     ``needed`` is module to the symbols that it was built against; ``exporters`` is symbol to
-    module as depmod lists them for what is on disk (modules.symbols), without versions.
+    module as depmod lists them for what is on disk (modules.symbols), without versions. ``below``
+    is module to all that have to be loaded before it, as depmod finds them by name (modules.dep).
     """
 
     needed: dict[str, dict[str, int]]
     tables: dict[Table, dict[str, Export]]
     exporters: dict[str, str] = Field(default={})
+    below: dict[str, frozenset[str]] = Field(default={})
 
 
 class OnDisk(Model):
@@ -75,6 +77,7 @@ def symbol_findings(
         *(_differs(module, kernel, disk.place(other), names) for other, names in differs.items()),
         *(_older(module, kernel, disk.place(other), names) for other, names in older.items()),
         *_unknown(module, kernel, unknown, symbols.tables),
+        *_without_versions(module, kernel, symbols, disk),
     ]
 
 
@@ -162,6 +165,29 @@ def _unknown(
             found=f"needs {_listed(names)}, which nothing on disk for this kernel exports",
             remedy=f"install what exports it for {kernel}, then build {module} anew",
         )
+
+
+def _without_versions(
+    module: str, kernel: str, symbols: KernelSymbols, disk: OnDisk
+) -> Iterator[Finding]:
+    """Modules that ``module`` takes symbols of, of which it has no version: it was built before
+    they were there, as in one transaction of packages that says nothing of their order. The kernel
+    refuses it ("no symbol version for ..."). Source: check_version(), Linux 6.1."""
+    below = symbols.below.get(module, frozenset())
+    through = frozenset(name for one in below for name in symbols.below.get(one, ()))
+    exports = [_export_of(symbol, symbols, disk) for symbol in symbols.needed.get(module, {})]
+    known = {exporter_of(export) for export in exports if export is not None}
+    known |= {symbols.exporters.get(symbol, "") for symbol in symbols.needed.get(module, {})}
+    for name in sorted(below - through - known):
+        file = disk.files.get(name)
+        if file is not None and not file.is_inbox:
+            yield Finding(
+                kind="symbols",
+                subject=module,
+                kernel=kernel,
+                found=f"has no version of the symbols that it takes from {disk.place(name)}",
+                remedy=f"build {module} anew for {kernel}, after {name}",
+            )
 
 
 def _listed(names: list[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictInt
 
 from facts.probe import Section
+from railwright.attend import ASKER, TERMINATED
 from railwright.fabric.ends import End
 from railwright.model import Model
 from railwright.snapshot import Section as Answer
@@ -33,7 +34,6 @@ _NOT_INSTALLED = 127
 _TIMED_OUT = (124, 137)
 _UNMET = 75
 """Exit code of a server that no client came to (EX_TEMPFAIL of sysexits.h)."""
-_TERMINATED = 143
 
 
 class Load(Model):
@@ -98,27 +98,7 @@ def _common(end: End, load: Load) -> tuple[str, ...]:
     return tuple(str(word) for word in (*words, "-F", "--report_gbits"))
 
 
-# Without a terminal sshd ends no process when the connection goes: it only is no parent any more.
-_ATTEND = f"""
-# asker: the processes that this one descends from, up to that which holds the ssh connection.
-asker() {{
-    pid=$$
-    chain=
-    while [ "$pid" -gt 1 ]; do
-        chain="$chain $pid"
-        name=
-        parent=1
-        while read -r key value; do
-            case $key in Name:) name=$value ;; PPid:) parent=$value && break ;; esac
-        done <"/proc/$pid/status"
-        case $name in sshd*) break ;; esac
-        pid=$parent
-    done 2>/dev/null
-    echo "$chain"
-}}
-asker=$(asker)
-[ "$asker" != " $$" ] || return {_TERMINATED}
-
+_ATTEND = f"""{ASKER}
 # attend PID: end the process when nobody is left to be told.
 attend() {{
     {{
@@ -248,7 +228,7 @@ def result_of(answer: Answer, role: Role) -> Bandwidth | Failure | None:
         return Failure(reason=f"{role}: {TOOL} is not installed (package perftest)", kind="broken")
     if answer.rc == _UNMET:
         return Failure(reason=f"{role}: no client came within {START_S} s")
-    if answer.rc == _TERMINATED:
+    if answer.rc == TERMINATED:
         return Failure(reason=f"{role}: was terminated (SIGTERM)", kind="broken")
     if answer.rc in _TIMED_OUT:
         return Failure(reason=f"{role}: {_last_words(answer) or 'no result'}, killed when overdue")

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 
 from facts.gpu_driver import PLAN_PATH, UNIT
 from facts.nvidia_smi import Gpu
-from railwright.drivers.peer_memory import MODULE
+from railwright.drivers.peer_memory import MODULE, NVIDIA_FS
+from railwright.drivers.versions import loaded_findings
 from railwright.resolve.gpu_unit import Plan
 from railwright.resolve.gpu_view import GpuView, Seen
 from railwright.settings import HOSTS_KERNEL, NOTHING, Effect, Setting, Standing, State
@@ -19,8 +20,9 @@ KEYS = {
 }
 """Settings that the unit brings about, and the word that each has in its plan."""
 
-NVIDIA_FS = "nvidia_fs"
 _WHY_PEERMEM = "without it NICs reach GPU memory through the CPU's (NVIDIA/nccl#1343)"
+MODULE_KEYS = {"peer memory": MODULE, "nvidia-fs": NVIDIA_FS}
+"""Settings of modules that the unit loads where they are not loaded."""
 _UNTOLD = "the driver does not tell the range that it was given"
 
 
@@ -71,17 +73,29 @@ def _module(view: GpuView, key: str, line: str, module: str, why: str | None) ->
     persisted = _persisted(view, line, module, None)
     if view.seen is None:
         return _setting(key, module, persisted, HOSTS_KERNEL, why=why)
-    drivers = view.seen.drivers
-    if module in drivers.loaded:
-        running = State(standing=Standing.RIGHT, value=module)
-        return _setting(key, module, persisted, running, why=why)
+    drivers, effect = view.seen.drivers, view.seen.effects[module]
     kernel = drivers.next_boot.running
+    if module in drivers.loaded:
+        running = _as_on_disk(view.seen, module)
+        return _setting(key, module, persisted, running, why=why, effect=effect)
     there = drivers.running is not None and module in drivers.running.disk.files
     detail = "not loaded" if there else f"kernel {kernel} has no module {module}"
     running = State(standing=Standing.ABSENT, detail=detail)
     comes = there or bool(view.arriving)
     remedy = None if comes else f"install the drivers' modules for kernel {kernel}"
-    return _setting(key, module, persisted, running, remedy=remedy, acts=comes, why=why)
+    return _setting(
+        key, module, persisted, running, remedy=remedy, acts=comes, why=why, effect=effect
+    )
+
+
+def _as_on_disk(seen: Seen, module: str) -> State:
+    """A module that is loaded: whether it is the one on disk."""
+    kernel, running = seen.drivers.next_boot.running, seen.drivers.running
+    files = running.disk.files if running else {}
+    for finding in loaded_findings((module,), kernel, files, seen.drivers.loaded):
+        standing = Standing.UNREADABLE if finding.kind == "unreadable" else Standing.WRONG
+        return State(standing=standing, value="of another build", detail=finding.found)
+    return State(standing=Standing.RIGHT, value=module)
 
 
 def _on_all(seen: Seen, desired: str, shown: Callable[[Gpu], str | None]) -> State:

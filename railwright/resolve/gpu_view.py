@@ -26,7 +26,8 @@ from railwright.drivers.finding import Finding
 from railwright.drivers.holders import Reload
 from railwright.drivers.kernels import checks_of, kernels_of
 from railwright.drivers.options import has_ofed
-from railwright.drivers.versions import NVIDIA, gpu_findings, gpu_versions
+from railwright.drivers.peer_memory import MODULE, NVIDIA_FS
+from railwright.drivers.versions import NVIDIA, gpu_findings, gpu_versions, loaded_findings
 from railwright.files import FileRecord
 from railwright.resolve.gpu_unit import Plan, lacking, plan_of, plan_on_node
 from railwright.schema import Node
@@ -34,10 +35,19 @@ from railwright.schema.drivers import GpuDriverSpec
 from railwright.settings import Effect
 from railwright.snapshot import Snapshot
 
+_BUILT_BY = {
+    name: frozenset(dkms_order.ORDER[place])
+    for name, place in {"ib_core": 0, "nvidia": 2, MODULE: 2, NVIDIA_FS: 3}.items()
+}
+"""The names that dkms has for what builds each of them."""
+
 
 @dataclass(frozen=True)
 class Seen:
-    """What a node of its own kernel shows of its GPUs and their driver."""
+    """What a node of its own kernel shows of its GPUs and their driver.
+
+    ``effects`` is what it takes to load nvidia-peermem and nvidia-fs as they are on disk.
+    """
 
     drivers: Drivers
     findings: tuple[Finding, ...]
@@ -45,6 +55,7 @@ class Seen:
     builds: tuple[Build, ...]
     images: dict[str, FileRecord]
     reload: Reload
+    effects: dict[str, Effect]
     bus: dict[str, str | None]
     state: GpuState
     dma_buf: DmaBuf
@@ -132,10 +143,43 @@ def _seen(node: Node, snapshot: Snapshot, arriving: frozenset[str]) -> Seen:
         builds=builds,
         images={} if has_ofed(node) else images_of(snapshot.files("modules_initramfs")),
         reload=staging.reload_of(NVIDIA, drivers, snapshot),
+        effects={
+            name: _effect(node, snapshot, drivers, dkms_modules(arriving), (name, *below))
+            for name, below in _below(node).items()
+        },
         bus=read_bus(snapshot),
         state=read_state(snapshot),
         dma_buf=read_dma_buf(snapshot),
     )
+
+
+def _below(node: Node) -> dict[str, tuple[str, ...]]:
+    """Modules that our unit loads, and those that they go over."""
+    rdma = ("ib_core",) if has_ofed(node) else ()
+    return {MODULE: (*rdma, "nvidia"), NVIDIA_FS: ("nvidia",)}
+
+
+def _effect(
+    node: Node,
+    snapshot: Snapshot,
+    drivers: Drivers,
+    arriving: frozenset[str],
+    modules: tuple[str, ...],
+) -> Effect:
+    """What it takes to have ``modules`` loaded as they are on disk, of which some may be now.
+
+    One that goes over a loaded module of another build is refused by the kernel until that one is
+    loaded anew: "disagrees about version of symbol".
+    """
+    files = drivers.running.disk.files if drivers.running else {}
+    kernel = drivers.next_boot.running
+    there = [name for name in modules if name in drivers.loaded]
+    outdated = {f.subject for f in loaded_findings(there, kernel, files, drivers.loaded)}
+    outdated |= {name for name in there if arriving & _BUILT_BY[name]}
+    if not outdated:
+        return Effect.LIVE
+    reload = staging.reload_of(sorted(outdated), drivers, snapshot)
+    return staging.effect_of(reload, node.effects.allow)
 
 
 def _builds(

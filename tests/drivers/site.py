@@ -1,4 +1,4 @@
-"""One virtual node of the lab, without rails, as the inventories beside have it."""
+"""A virtual node of the lab, without rails, as the inventories beside have it."""
 
 import runpy
 from pathlib import Path
@@ -9,7 +9,6 @@ from tests.lab.layout import DISTROS, HOST_SEEN_FROM_NODE, layout
 
 _lab = runpy.run_path(str(Path(__file__).parents[2] / "inventories" / "lab.py"))
 
-NAME = "gpu001"
 DISTRO = next(known for known in DISTROS if known == _lab["DISTRO"])
 URL = f"http://{HOST_SEEN_FROM_NODE}:{layout(DISTRO).mirror_port}"
 
@@ -19,8 +18,10 @@ def release(number: int, fs: int) -> dict[str, Any]:
     return asked.node(number, fs, URL)
 
 
-def rebootable(overlay: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, Any]]:
+def rebootable(
+    overlay: dict[str, Any], name: str = "gpu001"
+) -> tuple[dict[str, list[str]], dict[str, Any]]:
     """Groups and hosts of an inventory whose node is asked for ``overlay``, and may be rebooted."""
     allowed = ["live", "new_processes", "service", "reboot"]
-    host = {**_lab["HOSTS"][NAME], **overlay, "effects": {"allow": allowed}}
-    return {"nodes": [NAME]}, {NAME: host}
+    host = {**_lab["HOSTS"][name], **overlay, "effects": {"allow": allowed}}
+    return {"nodes": [name]}, {name: host}

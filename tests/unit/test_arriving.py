@@ -213,3 +213,17 @@ def test_a_kernel_that_comes_is_built_for_too() -> None:
     )
     told = announced(ofed.COMPONENT, asked(DRIVER), both)
     assert {f"dkms nvidia-fs for {kernel} persisted" for kernel in (OLD, NEW)} <= told
+
+
+def test_what_goes_over_a_stack_that_a_reboot_brings_waits_for_it_too() -> None:
+    # ib_core of the kernel's own is loaded: nvidia-peermem does not fit it, nor would OFED's.
+    found = gpu_host.found(gpu_driver.COMPONENT, asked(REBOOT), bare())
+    assert found["peer memory"].effect is Effect.REBOOT
+    assert found["nvidia-fs"].effect is Effect.LIVE
+    assert found["start of railwright-gpu.service"].effect is Effect.REBOOT
+    told = gpu_host.commands(gpu_driver.COMPONENT, asked(REBOOT), bare())
+    assert ("systemctl", "restart", "railwright-gpu.service") not in told
+    assert ("railwright-gpu", "/etc/railwright/gpu_driver/plan", "nvidia-fs") in told
+    free = with_section(bare(), "drivers_loaded", stdout="loaded\tsunrpc\tS1\t-\t0\tlive\t-\n")
+    found = gpu_host.found(gpu_driver.COMPONENT, asked(REBOOT), free)
+    assert found["peer memory"].effect is Effect.LIVE

@@ -46,6 +46,8 @@ def _plan(node: Node) -> list[str]:
     """What the unit has to bring about at boot."""
     driver = node.gpu_driver
     lines = ["peermem"] if driver.peer_memory == "nvidia_peermem" else []
+    if node.gds.mode == "nvidia-fs":
+        lines.append("nvidia-fs")
     if driver.mig is not None:
         lines.append(" ".join(["mig", driver.mig, *sorted(driver.mig_profiles)]))
     if driver.power_limit_w is not None:
@@ -176,6 +178,8 @@ def test_what_the_unit_sets_is_in_force(
         return
     if driver.peer_memory == "nvidia_peermem":
         assert _loaded(host, "nvidia_peermem")
+    if node.gds.mode == "nvidia-fs":
+        assert _loaded(host, "nvidia_fs")
     if driver.power_limit_w is not None:
         assert {float(watts) for watts in _smi(host, "power.limit")} == {driver.power_limit_w}
     if driver.mig == "on":
