@@ -51,7 +51,7 @@ demo: setup
 fabric: setup
 	$(BIN)/python -m pytest -q tests/fabric
 
-# The scenario, and then that its verify fails where a component is idle.
+# Both scenarios, and then that the verify of each fails where a component is idle.
 molecule: setup
 	cd tests && molecule test && molecule test -s drivers
 	$(BIN)/python -m pytest -q tests/molecule

@@ -187,13 +187,17 @@ def _installed(view: _View) -> Setting:
 
 
 def _modules(view: _View) -> Iterator[Setting]:
-    """The modules that matter, and others of the stack that are loaded from another source."""
+    """The modules of the stack, of which two must be loaded and none from another source.
+
+    Of the kernel's own those that matter are enough, for it has more than OFED builds.
+    """
     for name in OFED_LOADED:
         setting = _module(view, name)
         # What is rebuilt is of another build than what is loaded.
         if dkms_modules(view.arriving) and setting.persisted.standing is Standing.RIGHT:
             setting = _outdated(setting)
-        if name in _MODULES or setting.running.standing in (Standing.WRONG, Standing.UNREADABLE):
+        foreign = setting.running.standing in (Standing.WRONG, Standing.UNREADABLE)
+        if has_ofed(view.node) or name in _MODULES or foreign:
             yield setting
 
 
@@ -265,6 +269,9 @@ def _loaded(view: _View, name: str) -> State:
         if not has_ofed(view.node):
             detail = "not loaded: no device of the node asks for it"
             return State(standing=Standing.NOT_APPLICABLE, detail=detail)
+        if name not in _MODULES:
+            detail = "not loaded: nothing has asked for it"
+            return State(standing=Standing.RIGHT, value=view.wanted, detail=detail)
         return State(standing=Standing.ABSENT, detail="not loaded")
     for finding in loaded_findings((name,), kernel, files, view.drivers.loaded):
         standing = Standing.UNREADABLE if finding.kind == "unreadable" else Standing.WRONG

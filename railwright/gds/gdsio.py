@@ -65,7 +65,8 @@ class Look(Model):
 
     ``free_mib`` is what a user may write. ``config`` is the path of the cufile.json that a process
     takes, ``text`` what is in it (None: nothing is there, or ``config_error`` says why it could not
-    be read). ``notes`` are what takes other processes elsewhere.
+    be read). ``variables`` of libcufile are set in the environment of the test, and override the
+    file; ``notes`` tell what takes other processes to another one.
     """
 
     tools: str | None
@@ -78,6 +79,7 @@ class Look(Model):
     check: GdsCheck | None = None
     platform: Platform
     storage: Storage
+    variables: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -109,17 +111,17 @@ def look_sections(where: Where) -> tuple[Section, ...]:
             script=f"config=${{{VARIABLE}:-{CUFILE}}}\n"
             '[ -e "$config" ] || return 66\nbase64 <"$config"',
         ),
-        Section(name=CHECK, script=_CHECK, deadline_s=90),
+        Section(name=CHECK, script=_gdscheck(), deadline_s=90),
         *(part.model_copy(update=everywhere) for part in (MOUNTS, ENVIRONMENT, PLATFORM)),
     )
 
 
 def _place(where: Where) -> str:
     return f"""
-{_FIND}
+{_find()}
 echo "tools=$tools"
 echo "config=${{{VARIABLE}:-{CUFILE}}}"
-env | sed -n 's/^\\(CUFILE_[A-Z_]*=\\)/set \\1/p'
+env | sed -n 's/^\\(CUFILE_[A-Z0-9_]*\\)=.*/set \\1/p'
 directory={shlex.quote(where.directory)}
 [ -d "$directory" ] || {{ echo "$directory is no directory" >&2; return 66; }}
 for what in fstype target avail; do
@@ -128,14 +130,17 @@ done
 """
 
 
-_FIND = f"""tools=
+def _find() -> str:
+    return f"""tools=
 for one in {" ".join(TOOLS)}; do
     [ -n "$tools" ] || [ ! -x "$one/gdsio" ] || tools=$one
 done"""
 
-# libcufile would leave a cufile.log in the working directory.
-_CHECK = f"""
-{_FIND}
+
+def _gdscheck() -> str:
+    # libcufile would leave a cufile.log in the working directory.
+    return f"""
+{_find()}
 set -- "$tools/gdscheck" "$tools/gdscheck.py"
 [ -x "$1" ] || shift
 [ -n "$tools" ] && [ -x "$1" ] || return 127
@@ -151,7 +156,7 @@ def size_mib(look: Look) -> int:
     return size
 
 
-def test_section(where: Where, look: Look, gpu: int, seconds: int) -> Section:
+def run_section(where: Where, look: Look, gpu: int, seconds: int) -> Section:
     """Writes a file, reads it for ``seconds``, and puts back what it changed.
 
     Raises ValueError where there is no gdsio, or no room.
@@ -209,11 +214,12 @@ def read_look(snapshot: Snapshot) -> Look:
     if not free.isdecimal():
         raise ValueError(f"expected what is free in bytes, got {free[:40]!r}")
     platform, storage = read_platform(snapshot)
+    others = [one for one in read_overrides(snapshot) if one.path != facts.get("config")]
     text, error = _config(snapshot.section(IN_FORCE))
     mounts = {mount.target: mount for mount in parse_mounts(snapshot.text(MOUNTS.name))}
     return Look(
         tools=facts.get("tools") or None,
-        file_system=facts.get("fstype", ""),
+        file_system=facts.get("fstype", "").strip(),
         mount=mounts.get(facts.get("target", "")),
         free_mib=int(free) >> 20,
         config=facts.get("config", CUFILE),
@@ -222,7 +228,8 @@ def read_look(snapshot: Snapshot) -> Look:
         check=_check(snapshot.section(CHECK)),
         platform=platform,
         storage=storage,
-        notes=tuple(_notes(snapshot)),
+        variables=tuple(_variables(snapshot)),
+        notes=tuple(f"{one.decider} takes other processes to {one.path}" for one in others),
     )
 
 
@@ -248,12 +255,15 @@ def _check(said: Said) -> GdsCheck | None:
         return None
 
 
-def _notes(snapshot: Snapshot) -> Iterator[str]:
+def _variables(snapshot: Snapshot) -> Iterator[str]:
     for line in snapshot.text(PLACE).splitlines():
-        if line.startswith("set CUFILE_"):
-            yield f"the environment of the test has {line.removeprefix('set ')}"
-    for one in read_overrides(snapshot):
-        yield f"{one.decider} takes other processes to {one.path}"
+        name = line.removeprefix("set ")
+        # The file is looked at itself, and the log is sent elsewhere.
+        if line != name and name not in (VARIABLE, *_OF_LOG):
+            yield name
+
+
+_OF_LOG = ("CUFILE_LOGFILE_PATH", "CUFILE_LOGGING_LEVEL", "CUFILE_LOGFILE_MAX_SIZE_MB")
 
 
 def read_evidence(snapshot: Snapshot) -> Evidence:
@@ -280,6 +290,11 @@ def read_evidence(snapshot: Snapshot) -> Evidence:
         if "left" in told
         else (),
     )
+
+
+def _left(told: dict[str, Answer]) -> tuple[str, ...]:
+    lines = told["left"].text.splitlines() if "left" in told else []
+    return tuple(line.removeprefix("left ") for line in lines if line)
 
 
 _Step = Literal["write", "read"]

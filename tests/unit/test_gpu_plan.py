@@ -11,7 +11,7 @@ from facts.gpu_driver import (
 )
 from railwright.actions import InstallFile
 from railwright.drivers.options import modules_of
-from railwright.resolve.gpu_unit import Plan, parse_plan
+from railwright.resolve.gpu_unit import Plan, parse_plan, plan_of
 from railwright.settings import Standing
 from tests.unit import modules_host
 from tests.unit.gpu_host import (
@@ -24,6 +24,7 @@ from tests.unit.gpu_host import (
 PLANS = st.builds(
     Plan,
     peermem=st.booleans(),
+    nvidia_fs=st.booleans(),
     mig=st.sampled_from([None, "off", "on 1g.10gb 3g.40gb"]),
     power=st.none() | st.integers(50, 2000),
     clocks=st.none() | st.tuples(st.integers(100, 5000), st.integers(100, 5000)),
@@ -33,6 +34,18 @@ PLANS = st.builds(
 @given(PLANS)
 def test_a_plan_is_read_back_as_it_was_written(plan: Plan) -> None:
     assert parse_plan(plan.content()) == plan
+
+
+def test_the_unit_loads_nvidia_fs_where_io_is_asked_to_go_by_it() -> None:
+    driver = {**GPU, "peer_memory": "nvidia_peermem", "power_limit_w": 500}
+
+    def lines(**gds: str) -> list[str]:
+        content = plan_of(node(gpu_driver=driver, gds=gds).drivers).content()
+        return [line for line in content.splitlines() if not line.startswith("#")]
+
+    assert lines(mode="nvidia-fs", version="2.26.6") == ["peermem", "nvidia-fs", "power 500"]
+    assert lines(mode="p2pdma") == ["peermem", "power 500"]
+    assert lines() == ["peermem", "power 500"]
 
 
 def test_a_plan_of_another_kind_is_refused() -> None:

@@ -75,6 +75,13 @@ def test_the_script_fails_where_a_gpu_does_not_take_it(tmp_path: Path) -> None:
     assert ran(tmp_path, Plan(mig="off"), MODE="[N/A]") == (0, [])
 
 
+def test_the_script_loads_nvidia_fs_where_it_is_not_loaded(tmp_path: Path) -> None:
+    plan = Plan(peermem=True, nvidia_fs=True)
+    assert ran(tmp_path, plan) == (0, ["modprobe nvidia-peermem", "modprobe nvidia-fs"])
+    loaded = "nvidia_peermem 1 0 - Live 0x0\nnvidia_fs 1 0 - Live 0x0\n"
+    assert ran(tmp_path, plan, LOADED=loaded) == (0, [])
+
+
 def test_the_script_looks_only_at_what_it_is_told(tmp_path: Path) -> None:
     plan = Plan(peermem=True, power=500, clocks=(1200, 1980))
     assert ran(tmp_path, plan, "power") == (0, [f"{GPU0} -pl 500"])
