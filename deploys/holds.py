@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Set
 from textwrap import shorten
 
+from deploys.packages import COMPONENT as PACKAGES_COMPONENT
+from deploys.packages import arriving
 from facts.packages import (
     BLACKLIST,
     FILES,
@@ -56,8 +58,10 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     ledger, unreadable = _ledger(files)
     if unreadable is not None:
         found.append(unreadable)
+    comes = arriving(node, snapshot)
     for name, version in spec.packages.items():
-        found.append(_hold(name, packages, files))
+        hold = _hold(name, packages, files)
+        found.append(_held_with_its_package(hold) if name in comes else hold)
         if packages.manager == "dpkg":
             found.append(_blacklist(name, snapshot, own))
         if name in elsewhere:
@@ -124,6 +128,14 @@ def _hold(name: str, packages: Packages, files: list[FileRecord]) -> Setting:
             decider=decider,
         )
     return _setting(f"hold {name}", "held", state)
+
+
+def _held_with_its_package(hold: Setting) -> Setting:
+    """The hold of a package that is installed first, in the same run, and held by what installs
+    it."""
+    if hold.persisted.standing is not Standing.NOT_APPLICABLE:
+        return hold
+    return hold.model_copy(update={"persisted": State(standing=Standing.ABSENT)})
 
 
 def is_locked(name: str, versions: Set[str], files: list[FileRecord]) -> bool:
@@ -314,4 +326,10 @@ def _remember(
         yield InstallFile(path=LEDGER, content=new.text)
 
 
-COMPONENT = Component(name="holds", sections=SECTIONS, settings=settings, actions=actions)
+COMPONENT = Component(
+    name="holds",
+    sections=(*SECTIONS, *PACKAGES_COMPONENT.sections),
+    settings=settings,
+    actions=actions,
+    upon=frozenset({PACKAGES_COMPONENT.name}),
+)

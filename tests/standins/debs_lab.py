@@ -1,4 +1,4 @@
-"""What stands in for hardware, in a repository that no inventory names: GPUs on the PCI bus."""
+"""What stands in for hardware, in a repository that no inventory names: a bus with GPUs, drives."""
 
 from collections.abc import Iterator
 
@@ -18,6 +18,9 @@ def packages() -> Iterator[Deb]:
         marks=Marks(VERSION, VERSION),
         relations={"Depends": "dkms"},
         parts={"gpu_bus": f"usr/src/standin-gpu-bus-{VERSION}", "gpu_bus_load": ""},
-        conffiles=("/etc/modules-load.d/standin-gpu-bus.conf",),
+        conffiles=(
+            "/etc/modules-load.d/standin-gpu-bus.conf",
+            "/etc/modprobe.d/standin-storage.conf",
+        ),
         scripts=dkms_scripts("standin-gpu-bus", "standin-gpu-bus-dkms", VERSION),
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploys import gds, gpu_driver, ofed
+from deploys import gds, gpu_driver, holds, ofed
 from deploys.packages import arriving
 from facts.openibd import OPENIBD
 from railwright.drivers.arriving import dkms_modules
@@ -227,3 +227,14 @@ def test_what_goes_over_a_stack_that_a_reboot_brings_waits_for_it_too() -> None:
     free = with_section(bare(), "drivers_loaded", stdout="loaded\tsunrpc\tS1\t-\t0\tlive\t-\n")
     found = gpu_host.found(gpu_driver.COMPONENT, asked(REBOOT), free)
     assert found["peer memory"].effect is Effect.LIVE
+
+
+def test_the_hold_of_a_package_that_comes_is_announced_with_it() -> None:
+    seen = bare()
+    empty = {name: Section(stdout="", rc=0) for name in ("holds_files", "apt_history")}
+    empty["apt_blacklist"] = Section(stdout="", rc=0)
+    seen = seen.model_copy(update={"sections": {**seen.sections, **empty}})
+    told = announced(holds.COMPONENT, asked(), seen)
+    assert {f"hold {name} persisted" for name in WANTED} <= told
+    settled = seen.model_copy(update={"settled": True})
+    assert not [x for x in announced(holds.COMPONENT, asked(), settled) if x.startswith("hold ")]
