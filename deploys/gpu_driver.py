@@ -119,9 +119,10 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
         if key in due:
             yield from _brought(due[key], unit)
     for key, module in MODULE_KEYS.items():
-        if key in due and due[key].running.standing is Standing.WRONG:
-            # Our unit loads it again, as it is on disk.
-            yield Run(command=("modprobe", "-r", module))
+        stale = key in due and due[key].running.standing is Standing.WRONG
+        if stale and not _reloads(due.get(_DRIVER)):
+            # Our unit loads it again, as it is on disk. modprobe -r would take nvidia along.
+            yield Run(command=("rmmod", module))
     yield from _take_back(view.seen, due)
     yield from _modes(settings, due, reloaded=_reloads(due.get(_DRIVER)))
 

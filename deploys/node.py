@@ -14,6 +14,7 @@ from railwright.actions import render
 from railwright.component import Component
 from railwright.converge import (
     Run,
+    announce,
     announced,
     apply,
     prove,
@@ -42,6 +43,7 @@ def converge(host: Host, components: Sequence[Component]) -> None:
     if refused:
         refuse(run=run, reasons=refused, name="the set of drivers is known to work")
         return
+    announce(run)
     done: list[OperationMeta] = []
     for component in _loop(host, components):
         done.append(act(run=run, component=component, name=component.name, _ignore_errors=True))
@@ -53,10 +55,12 @@ def converge(host: Host, components: Sequence[Component]) -> None:
 
     if reason:
         # Asked also where something failed: which module the next kernel lacks is told.
-        proven = allow_reboot(run=run, name="the next boot is safe", _ignore_errors=True)
+        proven = allow_reboot(
+            run=run, reason=reason, name="the next boot is safe", _ignore_errors=True
+        )
 
         def safe() -> bool:
-            return whole() and proven.did_succeed()
+            return whole() and proven.did_succeed() and run.waits
 
         remember(run=run, reason=reason, name="note what the reboot is for", _if=safe)
         server.reboot(name="reboot", delay=30, _ignore_errors=True, _if=safe)
@@ -108,9 +112,9 @@ def confirm(
 
 
 @operation()
-def allow_reboot(run: Run) -> Generator[FunctionCommand, None, None]:
+def allow_reboot(run: Run, reason: list[Setting]) -> Generator[FunctionCommand, None, None]:
     """Ask the components whether the host may be rebooted as it now is."""
-    yield prove_reboot(run)
+    yield prove_reboot(run, reason)
 
 
 @operation()

@@ -101,18 +101,20 @@ class _View:
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     if node.ofed.kind is None:
         return []
-    allowed = node.effects.allow
     if snapshot.is_container:
         if not has_ofed(node):
             return []
-        there = [openibd_setting(NAME, snapshot, None, allowed)]
+        there = [openibd_setting(NAME, snapshot, None, Effect.LIVE)]
         comes = arriving(node, snapshot) & node.ofed.packages.keys()
         return list(brought(there)) if comes else there
     view = _View.of(node, snapshot)
+    modules = list(_modules(view))
+    outdated = any(setting.running.standing is Standing.WRONG for setting in modules)
+    effect = view.effect if outdated else Effect.LIVE
     there = [
-        *([openibd_setting(NAME, snapshot, view.reload, allowed)] if has_ofed(node) else ()),
+        *([openibd_setting(NAME, snapshot, view.reload, effect)] if has_ofed(node) else ()),
         _installed(view),
-        *_modules(view),
+        *modules,
         *(_one_stack(view, kernel) for kernel in view.kernels),
         *(build_setting(NAME, build) for build in view.builds),
         *_images(view),
@@ -135,6 +137,8 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
     yield from image_actions(view.images, settings)
     due = [s for s in settings if enforces(s, node.effects.allow)]
     for setting in due:
+        if setting.effect is Effect.LIVE and setting.key == OPENIBD:
+            yield Run(command=("systemctl", "start", OPENIBD))
         if setting.effect is Effect.LIVE and setting.key in OFED_LOADED:
             yield Run(command=("modprobe", setting.key))
     # What cuts ssh or a disk has the effect REBOOT, and is not among these.

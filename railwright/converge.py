@@ -33,14 +33,19 @@ from railwright.settings import (
 )
 from railwright.snapshot import Snapshot
 
+Place = tuple[str, str, str]
+"""Component, key and state (persisted or running) of a change."""
+
 
 @dataclass
 class Run:
     """One host's run: the node, the components, and what was last seen of the host.
 
-    ``acted`` names the components that have acted since then; ``settled`` tells that packages have
-    been dealt with, so that nothing arrives any more. ``unannounced`` is what came to
-    light when the host was looked at again in the middle of the run.
+    ``promised`` is what was announced before anything was done. ``acted`` names the components that
+    have acted since the host was last looked at; ``settled`` tells that packages have been dealt
+    with, so that nothing arrives any more. ``unannounced`` is what came to light when the host was
+    looked at again in the middle of the run. ``waits`` tells whether what a reboot was announced
+    for still waits for it.
     """
 
     host: Host
@@ -50,7 +55,9 @@ class Run:
     stale: bool = False
     settled: bool = False
     failures: list[str] = field(default_factory=list)
+    promised: frozenset[Place] = frozenset()
     acted: set[str] = field(default_factory=set)
+    waits: bool = True
     unannounced: list[tuple[Component, Change]] = field(default_factory=list)
     _judged: dict[str, list[Setting]] = field(default_factory=dict)
     _judged_of: Snapshot | None = None
@@ -105,7 +112,7 @@ def _probe(
 
 
 def start(host: Host, components: Sequence[Component]) -> Run | None:
-    """Probe ``host`` and announce what will be done to it; None where it could not be probed."""
+    """Probe ``host``; None where it could not be probed."""
     node = host.data.node
     try:
         seen = _probe(host, node, components)
@@ -120,21 +127,33 @@ def start(host: Host, components: Sequence[Component]) -> Run | None:
         host.state.callback_handlers.append(_Reporter)  # type: ignore[arg-type]
     for line in unreadable(run):
         logger.error(f"{host.print_prefix}{line}")
-    for component in components:
-        for setting in run.settings(component):
-            for change in changes(setting, run.allowed):
-                logger.info(f"{host.print_prefix}{change}")
     return run
+
+
+def announce(run: Run) -> None:
+    """Say what will be done to the host."""
+    listed = [change for _, _, found in announced(run) for change in found]
+    for change in listed:
+        logger.info(f"{run.host.print_prefix}{change}")
+    run.promised = frozenset(map(_place, listed))
+
+
+def _place(change: Change) -> Place:
+    return change.component, change.key, change.state
 
 
 def apply(run: Run, component: Component) -> Generator[StringCommand | FunctionCommand, None, None]:
     """The body of a component's operation: one command for all that is not right."""
-    if run.host.state.is_executing and component.upon & run.acted:
+    if run.host.state.is_executing:
         try:
-            _look_between(run, component)
+            if component.upon & run.acted:
+                run.settled = True
+                run.look()
         except PyinfraError as error:
             yield _failed(run, str(error))
             return
+        if run.settled:
+            _tell(run, component)
     settings = run.settings(component)
     if unread(settings):
         # Nothing is done where it is not known what is there; settle() fails the host.
@@ -150,16 +169,12 @@ def apply(run: Run, component: Component) -> Generator[StringCommand | FunctionC
     yield StringCommand(render(actions))
 
 
-def _look_between(run: Run, component: Component) -> None:
-    """Look at what others of this run have brought, and tell what nobody could announce."""
-    known = {change for _, _, listed in announced(run) for change in listed}
-    known |= {change for _, change in run.unannounced}
-    keys = {(change.component, change.key, change.state) for change in known}
-    run.settled = True
-    run.look()
+def _tell(run: Run, component: Component) -> None:
+    """Tell what came to light since the run began, and nobody could announce."""
+    told = run.promised | {_place(change) for _, change in run.unannounced}
     for setting in run.settings(component):
         for change in changes(setting, run.allowed):
-            if (change.component, change.key, change.state) not in keys:
+            if _place(change) not in told:
                 logger.info(f"{run.host.print_prefix}now also {change}")
                 run.unannounced.append((component, change))
 
@@ -211,11 +226,12 @@ def reboots_for(run: Run) -> list[Setting]:
     ]
 
 
-def prove_reboot(run: Run) -> FunctionCommand:
+def prove_reboot(run: Run, reason: Sequence[Setting]) -> FunctionCommand:
     """A command that fails where a component refuses the reboot of the host as it now is.
 
-    It looks again: what was seen at the start does not tell what the run has made of the next
-    kernel. Where no component has anything to ask it costs no round trip.
+    Where nothing of ``reason`` waits for a reboot any more, none is made. It looks again: what was
+    seen at the start does not tell what the run has made of the next kernel. Where no component
+    has anything to ask it costs no round trip.
     """
     gates = gates_of(run.components, run.node)
 
@@ -230,6 +246,11 @@ def prove_reboot(run: Run) -> FunctionCommand:
             run.failures.append(str(error))
             return False
         run.stale = False
+        left = {(setting.component, setting.key) for setting in reboots_for(run)}
+        run.waits = any((setting.component, setting.key) in left for setting in reason)
+        if not run.waits:
+            logger.info(f"{host.print_prefix}no reboot: nothing waits for it any more")
+            return True
         refused = refusals(gates, run.node, run.seen)
         run.failures.extend(refused)
         for line in refused:

@@ -60,6 +60,11 @@ class Build(Model):
         return f"dkms {self.module} for {self.kernel}"
 
 
+def names_of(stack: Stack) -> frozenset[str]:
+    """The names by which dkms may know ``stack``."""
+    return frozenset(_STACKS[stack])
+
+
 def dkms_of(stack: Stack, dkms: Dkms) -> str | None:
     """The name under which dkms knows ``stack``; None where it does not."""
     known = {entry.module for entry in dkms.modules}

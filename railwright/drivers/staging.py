@@ -31,6 +31,8 @@ def effect_of(reload: Reload, allowed: frozenset[Effect]) -> Effect:
     """What it takes to bring what is on disk into the kernel, of what may do it."""
     if not reload.live:
         return Effect.REBOOT
+    if not reload.unload:
+        return Effect.LIVE
     # A reboot does what a reload does, and where it alone is allowed it is made.
     only_reboot = Effect.REBOOT in allowed and Effect.DRIVER not in allowed
     return Effect.REBOOT if only_reboot else Effect.DRIVER

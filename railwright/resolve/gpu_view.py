@@ -36,8 +36,10 @@ from railwright.settings import Effect
 from railwright.snapshot import Snapshot
 
 _BUILT_BY = {
-    name: frozenset(dkms_order.ORDER[place])
-    for name, place in {"ib_core": 0, "nvidia": 2, MODULE: 2, NVIDIA_FS: 3}.items()
+    "ib_core": dkms_order.names_of("ofed"),
+    "nvidia": dkms_order.names_of("gpu"),
+    MODULE: dkms_order.names_of("peer_memory"),
+    NVIDIA_FS: dkms_order.names_of("gds"),
 }
 """The names that dkms has for what builds each of them."""
 

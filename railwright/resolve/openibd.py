@@ -4,7 +4,6 @@ from facts.openibd import FAILURES, OPENIBD, UNITS
 from facts.unit_failures import read_failures
 from facts.units import Unit, read_units
 from railwright.drivers.holders import Reload
-from railwright.drivers.staging import effect_of
 from railwright.settings import HOSTS_KERNEL, Effect, Setting, Standing, State
 from railwright.snapshot import Snapshot
 
@@ -13,9 +12,11 @@ _ENABLED = frozenset({"enabled", "generated"})
 
 
 def openibd_setting(
-    component: str, snapshot: Snapshot, reload: Reload | None, allowed: frozenset[Effect]
+    component: str, snapshot: Snapshot, reload: Reload | None, effect: Effect
 ) -> Setting:
-    """``reload`` is what a restart of openibd does to the node; None in a container."""
+    """``reload`` is what a restart of openibd does to the node, None in a container; ``effect`` is
+    what a start of it takes: with the modules that it loads there already it loads none anew.
+    """
     unit, unread = None, None
     try:
         unit = read_units(snapshot, UNITS.name).get(OPENIBD)
@@ -23,11 +24,10 @@ def openibd_setting(
         unread = State(standing=Standing.UNREADABLE, detail=str(error))
     there = unit is not None and unit.loaded
     running = HOSTS_KERNEL
-    effect = Effect.LIVE
     remedy = None if there or unread else "install OFED: nothing else loads its modules at boot"
     if reload is not None:
-        running, effect = _running(unit, snapshot), effect_of(reload, allowed)
-        if running.standing is Standing.WRONG and not reload.live:
+        running = _running(unit, snapshot)
+        if running.standing is Standing.WRONG and effect is Effect.REBOOT and not reload.live:
             remedy = reload.words
     return Setting(
         component=component,

@@ -85,6 +85,16 @@ def test_openibd_is_enabled_where_the_stack_brings_it() -> None:
     assert found(masked)[OPENIBD].persisted.standing is Standing.OVERRIDDEN
 
 
+def test_openibd_is_started_where_all_its_modules_are_loaded_already() -> None:
+    # udev has loaded them: neither a reload nor a reboot is needed.
+    inactive = host(ofed_units=unit(OPENIBD, "inactive"))
+    for allow in (LIVE, LIVE | {Effect.REBOOT}):
+        assert commands(inactive, allow) == [("systemctl", "start", OPENIBD)]
+    other = host(ofed_units=unit(OPENIBD, "inactive"), drivers_loaded=loaded(mlx5_core=STALE))
+    assert commands(other, LIVE) == []
+    assert found(other)[OPENIBD].effect is Effect.DRIVER
+
+
 def test_why_openibd_failed_is_told() -> None:
     failed = host(
         ofed_units=unit(OPENIBD, "failed"),

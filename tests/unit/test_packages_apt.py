@@ -1,5 +1,7 @@
 """Repositories and the transaction of packages against apt and dpkg themselves."""
 
+import fcntl
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -267,3 +269,16 @@ def test_a_repository_that_is_asked_for_no_more_leaves_nothing(
     assert converge(root, bare) == ""
     assert list((root.root / "etc/apt").rglob("*railwright*")) == []
     assert found(root, bare) == {}
+
+
+def test_another_run_that_fetches_indexes_is_waited_for(root: AptRoot, vendor: Vendor) -> None:
+    lock = (root.root / "var/lib/apt/lists/lock").open("w")
+    fcntl.lockf(lock, fcntl.LOCK_EX)
+    # As apt-daily's does, after a while.
+    other = threading.Timer(2, lock.close)
+    other.start()
+    try:
+        assert converge(root, vendor.node()) == ""
+    finally:
+        other.join()
+    assert root.installed() == states("1.0")

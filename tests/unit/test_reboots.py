@@ -19,7 +19,7 @@ from railwright.component import Component, RebootGate, settings_of
 from railwright.converge import Run, prove_reboot, reboots_for
 from railwright.reboots import PATH, SECTION, note, read_reboot
 from railwright.schema import Effect, EffectsSpec, Node
-from railwright.settings import Setting, Verdict, verdict
+from railwright.settings import Setting, Standing, State, Verdict, verdict
 from railwright.site import load_inventory
 from railwright.snapshot import Section, Snapshot
 from tests.unit.test_recorded import ROOT, fleet, snapshot
@@ -142,7 +142,24 @@ def gated(refused: str | None, *, asked: bool = True) -> Component:
     gate = RebootGate(
         asked=lambda _: asked, sections=(ONLY_BEFORE,), refusal=lambda _node, _seen: refused
     )
-    return Component("gated", (), lambda _n, _s: [], lambda _n, _s, _f: iter(()), gate)
+    return Component("gated", (), _argument, lambda _n, _s, _f: iter(()), gate)
+
+
+ARGUMENT = Setting(
+    component="gated",
+    key="argument",
+    desired="a",
+    persisted=State(standing=Standing.RIGHT, value="a"),
+    running=State(standing=Standing.ABSENT),
+    effect=Effect.REBOOT,
+)
+
+
+def _argument(_: Node, seen: Snapshot) -> list[Setting]:
+    """What waits for a reboot, unless the node has been converged since."""
+    booted = BARE not in seen.sections["cmdline"].stdout
+    right = State(standing=Standing.RIGHT, value="a")
+    return [ARGUMENT.model_copy(update={"running": right}) if booted else ARGUMENT]
 
 
 def proven(
@@ -162,7 +179,7 @@ def proven(
     monkeypatch.setattr(converge, "_probe", look)
     host = cast("Host", SimpleNamespace(print_prefix="[gpu001] "))
     found = Run(host=host, node=rebootable(), components=[component], seen=pending(), stale=True)
-    return prove_reboot(found).function(None, host), found, asked
+    return prove_reboot(found, [ARGUMENT]).function(None, host), found, asked
 
 
 def test_a_reboot_that_a_component_refuses_fails_and_says_why(
@@ -177,12 +194,23 @@ def test_a_reboot_that_a_component_refuses_fails_and_says_why(
 def test_a_reboot_that_no_component_refuses_is_judged_by_what_is_there_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now = snapshot("converged")
+    now = pending()
     allowed, found, asked = proven(gated(None), monkeypatch, now)
     assert allowed
+    assert found.waits
     assert found.failures == []
     assert asked == ["only_before_a_reboot"]
     assert found.look() is now
+
+
+def test_a_node_of_which_nothing_waits_any_more_is_not_rebooted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Not even asked: a refusal would be of a reboot that nobody makes.
+    allowed, found, _ = proven(gated("never"), monkeypatch, snapshot("converged"))
+    assert allowed
+    assert not found.waits
+    assert found.failures == []
 
 
 def test_a_node_that_does_not_answer_is_not_rebooted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from facts.driver_kernels import parse_symbols
 from facts.modinfo import ModuleFile
 from railwright.drivers.symbols import OnDisk, symbol_findings
 
-KERNEL = "6.8.0-60-generic"
+KERNEL = "6.1.0-57-amd64"
 OFED = "0xcc\tib_register_peer_memory_client\n"
 
 
@@ -60,3 +60,10 @@ def test_what_a_module_goes_over_by_way_of_another_is_not_asked_for() -> None:
 def test_what_comes_with_the_kernel_is_built_with_it() -> None:
     on = disk("nvidia")
     assert not [s for s in found(section(), "nvidia_fs", on) if "no version" in s]
+
+
+def test_a_kernel_that_lets_it_load_is_no_reason_to_build_anew() -> None:
+    ubuntu = "6.8.0-60-generic"
+    symbols = parse_symbols(section().replace(KERNEL, ubuntu))[ubuntu]
+    said = [finding.found for finding in symbol_findings("nvidia_fs", ubuntu, symbols, disk())]
+    assert not [s for s in said if "no version" in s]
