@@ -2,8 +2,10 @@
 
 gpu001 is brought through releases and a kernel upgrade; the runs on gpu002 are interrupted. The
 steps are fixtures that need each other, so that the nodes are booted once a session.
+RAILWRIGHT_LAB_KEEP=1 takes the nodes as they run, for work on single tests.
 """
 
+import os
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -53,14 +55,18 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     found = Lab(DISTRO)
-    found.down()
-    found = Lab.up(DISTRO, 2, print)
+    kept = bool(os.environ.get("RAILWRIGHT_LAB_KEEP"))
+    if not kept:
+        found.down()
+        found = Lab.up(DISTRO, 2, print)
     mirror.start(found.layout, ensure(FOLDER) / "apt")
     with ThreadPoolExecutor() as pool:
-        for done in pool.map(lambda node: found.run(node.name, _PREPARE), found.nodes):
+        bare = [] if kept else found.nodes
+        for done in pool.map(lambda node: found.run(node.name, _PREPARE), bare):
             assert done.returncode == 0, done.stdout + done.stderr
     yield found
-    mirror.stop(found.layout, FOLDER / "apt")
+    if not kept:
+        mirror.stop(found.layout, FOLDER / "apt")
 
 
 def packages(lab: Lab, name: str = "gpu001") -> str:
