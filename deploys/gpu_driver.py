@@ -27,6 +27,7 @@ from railwright.actions import Action, Run, RunScript
 from railwright.component import Component
 from railwright.drivers import staging
 from railwright.drivers.arriving import brought
+from railwright.drivers.options import NOUVEAU
 from railwright.files import FileRecord
 from railwright.owned import OwnedFile, owned_file_setting
 from railwright.owned_unit import enabled_setting, started, started_setting, unit_actions
@@ -66,12 +67,27 @@ def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
     if node.gpu_driver.version is None:
         return _files(node.drivers, snapshot.left_over(FILES.name))
     view = GpuView.of(node, snapshot, arriving(node, snapshot))
-    found = _settings(node, snapshot, view)
+    found = list(_staged(_settings(node, snapshot, view)))
     if not view.arriving & node.gpu_driver.packages.keys():
         return found
     # Limits that GPUs do not take stay refused; the GPUs were there to say so.
     fixed = [s for s in found if s.key in KEYS and not s.acts]
     return [*fixed, *brought(s for s in found if s not in fixed)]
+
+
+def _staged(found: list[Setting]) -> Iterator[Setting]:
+    """What needs the driver waits with it, where a reboot brings that one."""
+    driver = next((s for s in found if s.key == _DRIVER), None)
+    waits = (
+        driver is not None
+        and driver.effect is Effect.REBOOT
+        and driver.running.standing in (Standing.ABSENT, Standing.LATE)
+    )
+    for setting in found:
+        lacks = setting.running.standing in (Standing.ABSENT, Standing.WRONG)
+        if waits and lacks:
+            setting = setting.model_copy(update={"effect": Effect.REBOOT})
+        yield setting
 
 
 def _settings(node: Node, snapshot: Snapshot, view: GpuView) -> list[Setting]:
@@ -174,10 +190,13 @@ def _driver(view: GpuView, seen: Seen) -> Setting:
     right = persisted.standing is Standing.RIGHT
     remedy = None if right else f"{desired} has to be installed for that kernel"
     effect = Effect.LIVE
-    if running.standing is Standing.LATE and not view.arriving:
+    if NOUVEAU in seen.drivers.loaded and seen.drivers.nvidia is None:
+        # It has the GPUs, and lets go of them at a reboot.
+        effect = Effect.REBOOT
+    elif running.standing is Standing.LATE and not view.arriving:
         effect = Effect.REBOOT
     elif running.standing not in (Standing.ABSENT, Standing.LATE):
-        effect = staging.effect_of(seen.reload, view.allowed)
+        effect = staging.effect_of(seen.reload)
         if right and running.standing is Standing.WRONG and not seen.reload.live:
             remedy = seen.reload.words
     return Setting(

@@ -62,7 +62,12 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
         yield from owned_file_action(owned, by_key.get(owned.path))
     for version in _images_to_make(view, by_key):
         yield _make_image(view.images[version].path, version)
-    due = {key for key, setting in by_key.items() if enforces(setting, node.effects.allow)}
+    due = {
+        key
+        for key, setting in by_key.items()
+        # What a reboot brings is left to it: a module that is held is not unloaded.
+        if enforces(setting, node.effects.allow) and setting.effect is not Effect.REBOOT
+    }
     for name in sorted(names(view.spec.blacklist)):
         if f"blacklist {name}" in due:
             yield Run(command=("modprobe", "-r", name))

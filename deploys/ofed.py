@@ -95,7 +95,7 @@ class _View:
 
     @property
     def effect(self) -> Effect:
-        return staging.effect_of(self.reload, self.node.effects.allow)
+        return staging.effect_of(self.reload)
 
 
 def settings(node: Node, snapshot: Snapshot) -> list[Setting]:
@@ -185,7 +185,7 @@ def _installed(view: _View) -> Setting:
             detail=f"{ofed.product} {ofed.version}" if ofed.installed else "there is no ofed_info",
         ),
         running=NOTHING,
-        acts=False,
+        acts=right,
         remedy=None if right else f"{desired} has to be installed, and {value} removed",
     )
 

@@ -7,7 +7,7 @@ from facts.probe import Section
 from railwright.actions import Action
 from railwright.reboots import after_reboot
 from railwright.schema import Node
-from railwright.settings import Setting, Standing, State
+from railwright.settings import Setting, Standing, State, by_reboot
 from railwright.snapshot import Snapshot
 
 UNREAD = "probe"
@@ -91,7 +91,9 @@ def settings_of(component: Component, node: Node, snapshot: Snapshot) -> list[Se
                 running=unreadable,
             )
         ]
-    return sorted(after_reboot(found, snapshot), key=lambda setting: setting.key)
+    allowed = node.effects.allow
+    staged = [by_reboot(setting, allowed) for setting in after_reboot(found, snapshot)]
+    return sorted(staged, key=lambda setting: setting.key)
 
 
 def unread(settings: list[Setting]) -> bool:

@@ -226,6 +226,20 @@ def enforces(setting: Setting, allowed: frozenset[Effect]) -> bool:
     )
 
 
+def by_reboot(setting: Setting, allowed: frozenset[Effect]) -> Setting:
+    """``setting`` with a reboot in place of a driver's reload, where that alone is allowed.
+
+    What is persisted comes into force by either.
+    """
+    if (
+        setting.effect is Effect.DRIVER
+        and Effect.REBOOT in allowed
+        and Effect.DRIVER not in allowed
+    ):
+        return setting.model_copy(update={"effect": Effect.REBOOT})
+    return setting
+
+
 def changes(setting: Setting, allowed: frozenset[Effect]) -> list[Change]:
     """What a run will do to ``setting``, as the dry run announces it."""
     found = []

@@ -27,12 +27,8 @@ def reload_of(modules: Iterable[str], drivers: Drivers, snapshot: Snapshot) -> R
     return plan_reload(asked, drivers.loaded, things, builtin)
 
 
-def effect_of(reload: Reload, allowed: frozenset[Effect]) -> Effect:
-    """What it takes to bring what is on disk into the kernel, of what may do it."""
+def effect_of(reload: Reload) -> Effect:
+    """What it takes to bring what is on disk into the kernel."""
     if not reload.live:
         return Effect.REBOOT
-    if not reload.unload:
-        return Effect.LIVE
-    # A reboot does what a reload does, and where it alone is allowed it is made.
-    only_reboot = Effect.REBOOT in allowed and Effect.DRIVER not in allowed
-    return Effect.REBOOT if only_reboot else Effect.DRIVER
+    return Effect.DRIVER if reload.unload else Effect.LIVE

@@ -27,13 +27,15 @@ def one_version(component: str, driver: GpuDriverSpec, seen: Seen) -> Setting:
     unread = [f for f in seen.findings if f.kind == "unreadable"]
     there = [f for f in seen.findings if f.kind not in ("loaded", "unreadable")]
     running = [f for f in seen.findings if f.kind == "loaded" and f.subject != "nvidia"]
+    on_disk = _state(version, [*missing, *map(_said, there)], [*map(_said, unread)])
     return Setting(
         component=component,
         key="one version",
         desired=version,
-        persisted=_state(version, [*missing, *map(_said, there)], [*map(_said, unread)]),
+        persisted=on_disk,
         running=_state(version, [*map(_said, running)], []),
-        acts=False,
+        # Packages alone bring it about.
+        acts=on_disk.standing is Standing.RIGHT and not running,
         remedy="; ".join(dict.fromkeys(f.remedy for f in (*unread, *there, *running))) or None,
         why=_WHY_ONE,
     )

@@ -84,7 +84,6 @@ class GpuView:
     """
 
     driver: GpuDriverSpec
-    allowed: frozenset[Effect]
     files: list[FileRecord]
     units: dict[str, Unit] | None
     failures: dict[str, str]
@@ -106,7 +105,6 @@ class GpuView:
             units = None
         return cls(
             driver=node.gpu_driver,
-            allowed=node.effects.allow,
             files=files,
             units=units,
             failures=read_failures(snapshot, FAILURES.name),
@@ -146,7 +144,7 @@ def _seen(node: Node, snapshot: Snapshot, arriving: frozenset[str]) -> Seen:
         images={} if has_ofed(node) else images_of(snapshot.files("modules_initramfs")),
         reload=staging.reload_of(NVIDIA, drivers, snapshot),
         effects={
-            name: _effect(node, snapshot, drivers, dkms_modules(arriving), (name, *below))
+            name: _effect(snapshot, drivers, dkms_modules(arriving), (name, *below))
             for name, below in _below(node).items()
         },
         bus=read_bus(snapshot),
@@ -162,7 +160,6 @@ def _below(node: Node) -> dict[str, tuple[str, ...]]:
 
 
 def _effect(
-    node: Node,
     snapshot: Snapshot,
     drivers: Drivers,
     arriving: frozenset[str],
@@ -181,7 +178,7 @@ def _effect(
     if not outdated:
         return Effect.LIVE
     reload = staging.reload_of(sorted(outdated), drivers, snapshot)
-    return staging.effect_of(reload, node.effects.allow)
+    return staging.effect_of(reload)
 
 
 def _builds(

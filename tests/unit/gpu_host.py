@@ -10,7 +10,7 @@ from facts.drivers import QUERY
 from facts.gpu_driver import FABRIC_MANAGER, PERSISTENCED, UNIT
 from facts.openibd import OPENIBD
 from railwright.actions import Action, InstallFile, Run, RunScript
-from railwright.component import Component
+from railwright.component import Component, settings_of
 from railwright.owned import HEADER
 from railwright.schema import Effect, EffectsSpec, Node
 from railwright.settings import Setting, Verdict, verdict
@@ -236,7 +236,7 @@ GPU = {"version": VERSION, "modules": "open"}
 
 
 def found(component: Component, node: Node, snapshot: Snapshot) -> dict[str, Setting]:
-    return {setting.key: setting for setting in component.settings(node, snapshot)}
+    return {setting.key: setting for setting in settings_of(component, node, snapshot)}
 
 
 def verdicts(component: Component, node: Node, snapshot: Snapshot) -> dict[str, Verdict]:
@@ -251,7 +251,7 @@ def wrong(component: Component, node: Node, snapshot: Snapshot) -> dict[str, Ver
 
 
 def done(component: Component, node: Node, snapshot: Snapshot) -> list[Action]:
-    return list(component.actions(node, snapshot, component.settings(node, snapshot)))
+    return list(component.actions(node, snapshot, settings_of(component, node, snapshot)))
 
 
 def commands(component: Component, node: Node, snapshot: Snapshot) -> list[tuple[str, ...]]:

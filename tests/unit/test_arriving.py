@@ -5,6 +5,7 @@ import pytest
 from deploys import gds, gpu_driver, holds, ofed
 from deploys.packages import arriving
 from facts.openibd import OPENIBD
+from railwright.component import settings_of
 from railwright.drivers.arriving import dkms_modules
 from railwright.schema import Effect, Node
 from railwright.settings import Standing, changes
@@ -18,6 +19,7 @@ WANTED = {
     "nvidia-kernel-open-dkms": VERSION, "nvidia-fabricmanager": VERSION,
     "libnvidia-ml1": VERSION, "nvidia-fs-dkms": "2.29.4", "libcufile-13-0": "1.15",
 }  # fmt: skip
+START = ("systemctl", "start")
 REBOOT = LIVE | {Effect.REBOOT}
 DRIVER = LIVE | {Effect.DRIVER, Effect.SERVICE}
 
@@ -86,7 +88,7 @@ def bare(**installed: str) -> Snapshot:
 def announced(component: gpu_host.Component, on: Node, snapshot: Snapshot) -> set[str]:
     return {
         f"{change.key} {change.state}"
-        for setting in component.settings(on, snapshot)
+        for setting in settings_of(component, on, snapshot)
         for change in changes(setting, on.effects.allow)
     }
 
@@ -238,3 +240,16 @@ def test_the_hold_of_a_package_that_comes_is_announced_with_it() -> None:
     assert {f"hold {name} persisted" for name in WANTED} <= told
     settled = seen.model_copy(update={"settled": True})
     assert not [x for x in announced(holds.COMPONENT, asked(), settled) if x.startswith("hold ")]
+
+
+def test_nouveau_keeps_the_gpus_until_a_reboot_and_all_that_needs_the_driver_waits() -> None:
+    loaded = "loaded\tnouveau\tS1\t-\t1\tlive\t-\n"
+    fresh = with_section(bare(), "drivers_loaded", stdout=loaded)
+    found = gpu_host.found(gpu_driver.COMPONENT, asked(REBOOT), fresh)
+    waits = ("driver", "fabric manager", "peer memory", "nvidia-fs")
+    assert {found[key].effect for key in waits} == {Effect.REBOOT}
+    told = gpu_host.commands(gpu_driver.COMPONENT, asked(REBOOT), fresh)
+    assert not [words for words in told if words[0] == "modprobe" or words[:2] == START]
+    # Without it nothing keeps the driver from being loaded now.
+    found = gpu_host.found(gpu_driver.COMPONENT, asked(REBOOT), bare())
+    assert found["driver"].effect is Effect.LIVE
