@@ -11,7 +11,7 @@ from railwright.converge import unmet
 from railwright.modprobe import LOAD_PATH, MODPROBE_PATH
 from railwright.owned import HEADER
 from railwright.schema import Node
-from railwright.settings import Effect, Standing, Verdict, changes, verdict
+from railwright.settings import Effect, Standing, Verdict, changes, enforces, verdict
 from railwright.snapshot import Section
 from tests.unit.modules_host import (
     ASKED,
@@ -237,3 +237,11 @@ def test_what_is_written_is_what_is_read_back(asked: Node) -> None:
     for setting in settings(asked, host(ours(asked))):
         assert setting.persisted.standing is Standing.RIGHT
         assert setting.persisted.value == setting.desired
+
+
+def test_a_blacklisted_module_that_is_held_is_left_to_a_reboot_that_is_allowed() -> None:
+    asked = node(DRIVER | {Effect.REBOOT}, blacklist=["nouveau"])
+    held = host(ours(asked), {"nouveau": "2 drm_helper,"})
+    setting = found(asked, held)["blacklist nouveau"]
+    assert enforces(setting, asked.effects.allow)
+    assert commands(asked, held) == []
