@@ -46,9 +46,10 @@ def started() -> "subprocess.Popen[bytes]":
     )
 
 
-def until_packages_are_installed(lab: Lab, run: "subprocess.Popen[bytes]") -> None:
-    """Wait until dpkg is at work on the node."""
-    done = lab.run(NODE, "until pgrep -x dpkg >/dev/null; do sleep 0.2; done", timeout=300)
+def until_packages_are_configured(lab: Lab, run: "subprocess.Popen[bytes]") -> None:
+    """Wait until a package's script builds its modules, which takes a minute: all is unpacked."""
+    script = "until pgrep -f /usr/lib/dkms/common.postins[t] >/dev/null; do sleep 0.2; done"
+    done = lab.run(NODE, script, timeout=600)
     assert done.returncode == 0
     assert run.poll() is None, "the run ended before it was cut off"
 
@@ -61,13 +62,13 @@ def kill(run: "subprocess.Popen[bytes]") -> None:
 @pytest.fixture(scope="module")
 def interrupted(lab: Lab) -> Interrupted:
     first = started()
-    until_packages_are_installed(lab, first)
+    until_packages_are_configured(lab, first)
     lab.pull_plug(NODE)
     kill(first)
     cut = packages(lab, NODE)
     # The next one heals that, and is killed while it does. Its apt goes on without it.
     healing = started()
-    until_packages_are_installed(lab, healing)
+    until_packages_are_configured(lab, healing)
     kill(healing)
     killed = packages(lab, NODE)
     last = finished(INVENTORY)
