@@ -7,7 +7,7 @@ from tests.lab.lab import Lab
 from tests.standins.releases import DRIVERS, NVIDIA_FS, OFED
 
 OFED_MODULES = ("mlx_compat", "ib_core", "ib_uverbs", "rdma_cm", "mlx5_core", "mlx5_ib")
-GPU_MODULES = ("nvidia", "nvidia_uvm", "nvidia_peermem")
+GPU_MODULES = ("nvidia", "nvidia_peermem")
 MODULES = (*OFED_MODULES, *GPU_MODULES, "nvidia_fs")
 
 
