@@ -44,7 +44,8 @@ class Run:
     ``promised`` is what was announced before anything was done. ``acted`` names the components that
     have acted since the host was last looked at; ``settled`` tells that packages have been dealt
     with, so that nothing arrives any more. ``unannounced`` is what came to light when the host was
-    looked at again in the middle of the run. ``waits`` tells whether what a reboot was announced
+    looked at again in the middle of the run. ``before_reboot`` is the last look before a reboot:
+    what is built for the kernel that is left is not to be seen after it. ``waits`` tells whether what a reboot was announced
     for still waits for it.
     """
 
@@ -58,6 +59,7 @@ class Run:
     promised: frozenset[Place] = frozenset()
     acted: set[str] = field(default_factory=set)
     waits: bool = True
+    before_reboot: Snapshot | None = None
     unannounced: list[tuple[Component, Change]] = field(default_factory=list)
     _judged: dict[str, list[Setting]] = field(default_factory=dict)
     _judged_of: Snapshot | None = None
@@ -246,6 +248,7 @@ def prove_reboot(run: Run, reason: Sequence[Setting]) -> FunctionCommand:
             run.failures.append(str(error))
             return False
         run.stale = False
+        run.before_reboot = run.seen
         left = {(setting.component, setting.key) for setting in reboots_for(run)}
         run.waits = any((setting.component, setting.key) in left for setting in reason)
         if not run.waits:
@@ -270,6 +273,9 @@ def prove(run: Run, component: Component, key: str, expected: list[Change]) -> F
         except PyinfraError as error:
             run.failures.append(str(error))
             return False
+        persisted = all(change.state == "persisted" for change in expected)
+        if run.before_reboot and persisted and all(s.key != key for s in settings):
+            settings = settings_of(component, run.node, run.before_reboot)
         wrong = unmet(settings, key, expected)
         run.failures.extend(wrong)
         for line in wrong:

@@ -13,9 +13,9 @@ from railwright import converge
 from railwright.actions import Action
 from railwright.actions import Run as Command
 from railwright.component import Component
-from railwright.converge import Run, announce, apply
+from railwright.converge import Run, announce, apply, prove
 from railwright.schema import Node
-from railwright.settings import NOTHING, Setting, Standing, State
+from railwright.settings import NOTHING, Change, Setting, Standing, State
 from railwright.snapshot import Section, Snapshot
 from tests.unit.records import MARKER
 
@@ -109,3 +109,27 @@ def test_a_host_that_does_not_answer_then_fails_the_component_and_not_the_run(
     assert isinstance(command, FunctionCommand)
     assert command.function(None, run.host) is False
     assert run.failures == ["n1: no answer"]
+
+
+def test_what_was_built_for_the_kernel_that_is_left_is_proven_before_the_reboot() -> None:
+    """After it the node has no setting of that kernel any more."""
+
+    def settings(_: Node, seen: Snapshot) -> list[Setting]:
+        found = HOLDS.settings(Node(name="n1"), seen)
+        return [] if "left" in seen.sections else found
+
+    ofed = Component("holds", (), settings, HOLDS.actions)
+    change = Change(component="holds", key="x", state="persisted", before=None, after="y")
+    run = started(ofed)
+    run.seen = snapshot("left")
+    proof = prove(run, ofed, "x", [change])
+    assert proof.function(None, run.host) is False
+    # Seen as it must be, just before.
+    run.before_reboot = snapshot(BEFORE)
+    assert proof.function(None, run.host) is True
+    # And not where it was wrong then too, nor for what was to run.
+    run.before_reboot = snapshot(AFTER)
+    assert proof.function(None, run.host) is False
+    run.before_reboot = snapshot(BEFORE)
+    started_too = change.model_copy(update={"state": "running"})
+    assert prove(run, ofed, "x", [change, started_too]).function(None, run.host) is False
