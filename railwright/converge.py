@@ -45,8 +45,8 @@ class Run:
     have acted since the host was last looked at; ``settled`` tells that packages have been dealt
     with, so that nothing arrives any more. ``unannounced`` is what came to light when the host was
     looked at again in the middle of the run. ``before_reboot`` is the last look before a reboot:
-    what is built for the kernel that is left is not to be seen after it. ``waits`` tells whether what a reboot was announced
-    for still waits for it.
+    what is built for the kernel that is left is not to be seen after it. ``waits`` tells whether
+    what a reboot was announced for still waits for it.
     """
 
     host: Host
