@@ -13,6 +13,7 @@ from pydantic import Field
 
 from facts.device_chain import CHAINS, Devices, parse_chains
 from facts.json_text import as_objects, load_json
+from facts.mounts import plain
 from facts.probe import Section, SnapshotFact
 from railwright.model import Model
 from railwright.snapshot import Snapshot
@@ -93,8 +94,6 @@ true
 )
 
 SECTIONS = (CHAINS, MOUNTS, STACK)
-
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 class Mount(Model):
@@ -202,15 +201,15 @@ class _Lines:
             number, target, fstype, source, server = words
             self.mounts.append(
                 Mount(
-                    target=_plain(target),
+                    target=plain(target),
                     fstype=fstype,
-                    source=_plain(source),
+                    source=plain(source),
                     number=number,
                     server=None if server == "-" else server,
                 )
             )
         elif kind == "swap" and len(words) == 2:
-            self.swaps.append(_plain(words[1]))
+            self.swaps.append(plain(words[1]))
         elif kind in self.pairs and len(words) >= 2:
             self.pairs[kind][words[0]] = rest.partition(" ")[2]
         elif kind in self.groups and len(words) == 2:
@@ -235,11 +234,6 @@ def _grouped(pairs: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     for upper, lower in pairs:
         found[upper] = (*found.get(upper, ()), lower)
     return found
-
-
-def _plain(text: str) -> str:
-    """A path without the escapes of /proc. Source: mangle() in fs/proc_namespace.c."""
-    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)
 
 
 class BlockPath(SnapshotFact):

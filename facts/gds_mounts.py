@@ -1,8 +1,8 @@
 """Mounts that GPUDirect Storage could be used on, and what keeps it from them."""
 
-import re
 from typing import ClassVar
 
+from facts.mounts import plain
 from facts.probe import Section, SnapshotFact
 from railwright.gds.choice import Reason
 from railwright.gds.mounts import FILE_SYSTEMS, Mount, reason_against
@@ -23,8 +23,6 @@ done </proc/self/mounts
 true
 """,
 )
-
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 class GdsMounts(Model):
@@ -58,16 +56,11 @@ def parse_mounts(text: str) -> list[Mount]:
         fstype, source, device, options, target = words
         found.append(
             Mount(
-                target=_plain(target),
+                target=plain(target),
                 fstype=fstype,
-                source=_plain(source),
+                source=plain(source),
                 device=None if device == "-" else device,
                 options=tuple(options.split(",")),
             )
         )
     return found
-
-
-def _plain(text: str) -> str:
-    """A path without the escapes of /proc. Source: mangle() in fs/proc_namespace.c."""
-    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)

@@ -40,6 +40,8 @@ class Section(Model):
     for_drivers: bool = False
     """Taken only of nodes that are asked for drivers, or have files of ours for them. Elsewhere the
     snapshot has no such section, unless it is ``for_rails`` too; such a one is taken of both."""
+    for_storage: bool = False
+    """Likewise of nodes that are asked for mounts or clients of storage."""
 
 
 class Focus(Model):
@@ -55,6 +57,12 @@ class Focus(Model):
     """Whether the node is asked to have rails."""
     drivers: bool = False
     """Whether the node is asked for drivers, or for repositories that they come from."""
+    storage: bool = False
+    """Whether the node is asked for mounts or clients of storage."""
+    mounts: tuple[str, ...] = ()
+    """Directories that something is to be mounted on."""
+    secrets: tuple[str, ...] = ()
+    """Files of secrets, as ``railwright.secrets.questions`` puts the questions."""
     firmware: tuple[str, ...] = ()
     """The tool, and the firmware keys that NICs are asked for."""
 
@@ -109,13 +117,16 @@ def script(sections: Iterable[Section], focus: Focus) -> str:
         f"RW_RAILS={'yes' if focus.rails else ''}",
         f"RW_DRIVERS={'yes' if focus.drivers else ''}",
         f"RW_FIRMWARE={shlex.quote(' '.join(focus.firmware))}",
+        f"RW_STORAGE={'yes' if focus.storage else ''}",
+        f"RW_MOUNTS={shlex.quote(' '.join(focus.mounts))}",
+        "RW_SECRETS=" + shlex.quote("\n".join(focus.secrets)),
         "! drivers || RW_DRIVERS=yes",
+        "! storage || RW_STORAGE=yes",
     ]
     calls = [f'printf "railwright-probe %s %s\\n" {FORMAT} "$N"']
     for section in (IDENTITY, REBOOT_LEDGER, *sections):
         parts.append(f"s_{section.name}() {{\n{_guard(section)}{section.script.strip()}\n}}")
-        # What is not taken at all costs nothing; the many sections of drivers would cost a while.
-        taken = '[ -z "$RW_DRIVERS" ] || ' if section.for_drivers and not section.for_rails else ""
+        taken = "" if section.for_rails else _only_for(section)
         calls.append(f"{taken}section {section.name} {section.deadline_s} {section.cap_bytes}")
     calls.append('printf "\\n%s done\\n" "$N"')
     body = "\n".join(calls)
@@ -124,11 +135,18 @@ def script(sections: Iterable[Section], focus: Focus) -> str:
     return "\n".join(parts)
 
 
+def _only_for(section: Section) -> str:
+    """What passes over a section that is for other nodes: what is not taken at all is cheap."""
+    asked = "$RW_DRIVERS" * section.for_drivers + "$RW_STORAGE" * section.for_storage
+    return f'[ -z "{asked}" ] || ' if asked else ""
+
+
 def _guard(section: Section) -> str:
     """What keeps the section empty on nodes that it is not for."""
     if not section.for_rails:
         return ""
-    return f"{'drivers || ' if section.for_drivers else ''}rails || return 0\n"
+    others = "drivers || " * section.for_drivers + "storage || " * section.for_storage
+    return f"{others}rails || return 0\n"
 
 
 class Probe(FactBase[Snapshot | None]):
@@ -141,7 +159,9 @@ class Probe(FactBase[Snapshot | None]):
         return None
 
     def command(self, focus: Focus | None = None, sections: tuple[Section, ...] = ()) -> str:
-        return script(sections or self.sections, focus or Focus(rails=True, drivers=True))
+        return script(
+            sections or self.sections, focus or Focus(rails=True, drivers=True, storage=True)
+        )
 
     def process(self, output: Iterable[str]) -> Snapshot:
         try:
@@ -164,7 +184,7 @@ class SnapshotFact(FactBase[Model | None]):
 
     def command(self) -> str:
         # Whoever asks for it asks about this host, whatever its inventory asks for.
-        return script(self.sections, Focus(rails=True, drivers=True))
+        return script(self.sections, Focus(rails=True, drivers=True, storage=True))
 
     def read(self, snapshot: Snapshot) -> Model:
         """What the snapshot says. Raises ValueError where it cannot be read."""

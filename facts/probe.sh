@@ -90,6 +90,16 @@ drivers() {
     return 1
 }
 
+# storage: whether the node is asked for storage, or has files that we have written for it.
+storage() {
+    [ -z "$RW_STORAGE" ] || return 0
+    set -- /etc/railwright/lustre/* /etc/railwright/beegfs/* /etc/railwright/nvmeof/* \
+        /etc/railwright/nfs/* /etc/railwright/scratch/* /etc/systemd/system/railwright-lustre* \
+        /etc/systemd/system/railwright-nvmeof* /etc/modprobe.d/*railwright-lustre*
+    for path in "$@"; do [ ! -e "$path" ] && [ ! -L "$path" ] || return 0; done
+    grep -qs '^\[X-Railwright\]' /etc/systemd/system/*.mount
+}
+
 # ports: the Ethernet interfaces of PCI functions, or of devices below them.
 ports() {
     for link in /sys/class/net/*; do

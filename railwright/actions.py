@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from railwright.model import Model
+from railwright.secrets import SecretFile
 
 
 class InstallFile(Model):
@@ -69,7 +70,17 @@ class WriteValue(Model):
     line: str | None = None
 
 
-Action = InstallFile | RemoveFile | Run | RunScript | WriteValue
+class InstallSecret(Model):
+    """Put a file of secrets in place by rename, owned by root and never readable by others.
+
+    The script reads its content, base64 in one line, from standard input: it is in no argument.
+    """
+
+    action: Literal["secret"] = "secret"
+    file: SecretFile
+
+
+Action = InstallFile | InstallSecret | RemoveFile | Run | RunScript | WriteValue
 
 _HEAD = """\
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -83,6 +94,12 @@ install() {
     [ -d "${1%/*}" ] || mkdir -p "${1%/*}" || { fail "cannot create ${1%/*}"; return 1; }
     new=$(mktemp "${1%/*}/.railwright-XXXXXX") || { fail "cannot write $1"; return 1; }
     grep -avxF -e "$refused" >"$new" && chmod "$2" "$new" && chown root:root "$new"
+}
+secret() {
+    IFS= read -r line && [ -n "$line" ] || { fail "$1: its secret did not come"; return 1; }
+    [ -d "${1%/*}" ] || mkdir -p "${1%/*}" || { fail "cannot create ${1%/*}"; return 1; }
+    new=$(mktemp "${1%/*}/.railwright-XXXXXX") || { fail "cannot write $1"; return 1; }
+    printf '%s\\n' "$line" | base64 -d >"$new" && chmod "$2" "$new" && chown root:root "$new"
 }
 place() {
     sync "$new" && mv -f "$new" "$1" || { rm -f "$new"; fail "cannot put $1 in place"; }
@@ -102,6 +119,9 @@ def _render(action: Action) -> str:
         return f"rm -f {path} || fail {shlex.quote(f'cannot remove {action.path}')}"
     if isinstance(action, WriteValue):
         return _render_write(action)
+    if isinstance(action, InstallSecret):
+        path = shlex.quote(action.file.path)
+        return f"secret {path} {action.file.mode} && place {path}"
     if isinstance(action, RunScript):
         return _render_script(action)
     command = shlex.join(action.command)

@@ -21,6 +21,8 @@ from facts.probe import Focus, Probe, Section
 from railwright.actions import render
 from railwright.component import Component, gates_of, refusals, sections_of, settings_of, unread
 from railwright.schema import Node
+from railwright.secret_files import sent
+from railwright.secrets import SecretError
 from railwright.settings import (
     Change,
     Effect,
@@ -165,10 +167,16 @@ def apply(run: Run, component: Component) -> Generator[StringCommand | FunctionC
     if not actions:
         run.host.noop(f"{component.name} is as it should be")
         return
+    lines: list[str] = []
     if run.host.state.is_executing:
+        try:
+            lines = sent(actions)
+        except SecretError as error:
+            yield _failed(run, f"{component.name}: {error}")
+            return
         run.stale = True
         run.acted.add(component.name)
-    yield StringCommand(render(actions))
+    yield StringCommand(render(actions), _stdin=lines)
 
 
 def _tell(run: Run, component: Component) -> None:
