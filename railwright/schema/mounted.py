@@ -44,6 +44,17 @@ class Secret(Spec):
         return f"file {self.file}" if self.file is not None else f"variable {self.env}"
 
 
+class Throughput(Spec):
+    """What a mount must reach from one node, in GB/s (10^9 bytes)."""
+
+    read_gb_s: Annotated[float, Field(gt=0, le=10_000)] | None = Field(
+        default=None, description="Sequential reading; null is not judged."
+    )
+    write_gb_s: Annotated[float, Field(gt=0, le=10_000)] | None = Field(
+        default=None, description="Sequential writing; null is not judged."
+    )
+
+
 class Mounted(Spec):
     """What every mount has; its key is the directory that it is mounted on."""
 
@@ -52,4 +63,7 @@ class Mounted(Spec):
     )
     timeout_s: Annotated[StrictInt, Field(ge=1, le=3600)] = Field(
         default=90, description="Seconds that mounting may take."
+    )
+    expected: Throughput = Field(
+        default=Throughput(), description="What railwright storage test judges it by."
     )
