@@ -25,7 +25,8 @@ MEASURED = {("time", "synchronised")}
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CHANGE = re.compile(
-    r"^\s*\[(?P<host>[^\]]+)\] (?P<text>[a-z_]+ .+: (?:persisted|running) .+ → .+)$", re.MULTILINE
+    r"^\s*\[(?P<host>[^\]]+)\] (?P<text>(?!now also )[a-z_]+ .+: (?:persisted|running) .+ → .+)$",
+    re.MULTILINE,
 )
 
 Changes = frozenset[tuple[str, str]]
