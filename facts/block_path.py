@@ -33,6 +33,7 @@ _PSEUDO = (
 MOUNTS = Section(
     name="block_mounts",
     for_drivers=True,
+    for_storage=True,
     script=rf"""
 sed -E -e '/^[^ ]+ [^ ]+ [^ ]+ [^ ]+ \/ /b keep' -e '/ - ({_PSEUDO}) /d' -e ':keep' \
     -e 's/^[^ ]+ [^ ]+ ([^ ]+) [^ ]+ ([^ ]+) .* - ([^ ]+) ([^ ]+) (.*)$/mount \1 \2 \3 \4 \5/' \
@@ -55,6 +56,7 @@ return "$rc"
 STACK = Section(
     name="block_stack",
     for_drivers=True,
+    for_storage=True,
     script=r"""
 for link in /sys/class/block/*; do
     cd -P "$link" 2>/dev/null || continue
