@@ -1,13 +1,16 @@
 """Host names as the field writes them: ranges such as ``gpu[001-128]``, folded and picked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from railwright.schema import Node
 from railwright.site import Site
 from railwright.words import unknown
+
+_What = TypeVar("_What", bound=Hashable)
 
 
 class LimitError(ValueError):
@@ -18,6 +21,14 @@ def fold(names: Iterable[str]) -> str:
     """``names`` as ranges: ``gpu[001-003],login1``."""
     # Without groups: the @ of @podman/x is no group of ClusterShell's.
     return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))
+
+
+def by_what(entries: Iterable[tuple[_What, str]]) -> dict[_What, list[str]]:
+    """What is said of hosts alike, once, and of whom; in the order in which it was said first."""
+    found: dict[_What, list[str]] = {}
+    for said, of in entries:
+        found.setdefault(said, []).append(of)
+    return found
 
 
 def pick(site: Site, limits: Sequence[str]) -> list[Node]:

@@ -18,14 +18,14 @@ from collections.abc import Iterator
 from importlib.resources import files as resources
 from typing import Literal
 
-from facts.answers import Answer, parse_answers
+from facts.answers import Answer
 from facts.cufile_log import CufileLog, parse_cufile_log
 from facts.gds_config import CUFILE, ENVIRONMENT, PLATFORM, VARIABLE, read_overrides, read_platform
 from facts.gds_mounts import MOUNTS, parse_mounts
 from facts.gdscheck import GdsCheck, parse_gdscheck
 from facts.nvidia_fs import PROC, NvidiaFsStats, parse_stats
 from facts.probe import Section
-from railwright.attend import ASKER, TERMINATED
+from railwright.attend import ASKER, TELL, answers_of, last_words, left_by
 from railwright.gds.choice import Platform, Storage
 from railwright.gds.cufile import Cufile
 from railwright.gds.mounts import Mount
@@ -179,7 +179,7 @@ def run_section(where: Where, look: Look, gpu: int, seconds: int) -> Section:
     body = (resources("railwright.gds") / "gdsio.sh").read_text(encoding="ascii")
     return Section(
         name=TEST,
-        script=f"{ASKER}\n{head}\n{body}",
+        script=f"{ASKER}{TELL}\n{head}\n{body}",
         deadline_s=WRITE_S + seconds + _SETTING_UP_S + _SLACK_S,
     )
 
@@ -268,14 +268,7 @@ _OF_LOG = ("CUFILE_LOGFILE_PATH", "CUFILE_LOGGING_LEVEL", "CUFILE_LOGFILE_MAX_SI
 
 def read_evidence(snapshot: Snapshot) -> Evidence:
     """What a test left. Raises ValueError where it was not run, or its answer breaks off."""
-    said = snapshot.section(TEST)
-    if said.rc == TERMINATED:
-        raise ValueError("the test was terminated (SIGTERM)")
-    if said.rc is None:
-        raise ValueError(f"the test hangs ({said.ended})")
-    if said.rc != 0:
-        raise ValueError(said.stderr or f"the test's script ended with exit {said.rc}")
-    told = {answer.what: answer for answer in parse_answers(said.stdout, snapshot.marker)}
+    told = answers_of(snapshot, TEST)
     faults: list[str] = []
     runs, failure = _runs(told)
     return Evidence(
@@ -286,15 +279,8 @@ def read_evidence(snapshot: Snapshot) -> Evidence:
         log=_log(told, faults),
         stats=_stats(told, faults),
         faults=tuple(faults),
-        left=tuple(line.removeprefix("left ") for line in told["left"].text.splitlines() if line)
-        if "left" in told
-        else (),
+        left=left_by(told),
     )
-
-
-def _left(told: dict[str, Answer]) -> tuple[str, ...]:
-    lines = told["left"].text.splitlines() if "left" in told else []
-    return tuple(line.removeprefix("left ") for line in lines if line)
 
 
 _Step = Literal["write", "read"]
@@ -311,17 +297,13 @@ def _runs(told: dict[str, Answer]) -> tuple[tuple[GdsioRun, ...], str | None]:
         if answer.rc in _TIMED_OUT:
             return tuple(found), f"{step}: gdsio came to no end in time"
         if answer.rc != 0:
-            return tuple(found), f"{step}: {_last_words(answer.text) or f'exit {answer.rc}'}"
+            return tuple(found), f"{step}: {last_words(answer.text) or f'exit {answer.rc}'}"
         try:
             runs = parse_gdsio(answer.text)
         except ValueError as error:
-            return tuple(found), f"{step}: {_last_words(answer.text) or error}"
+            return tuple(found), f"{step}: {last_words(answer.text) or error}"
         found += [run for run in runs if run.direction == step]
     return tuple(found), None
-
-
-def _last_words(text: str) -> str:
-    return " / ".join([line.strip() for line in text.splitlines() if line.strip()][-2:])[:300]
 
 
 def _counters(told: dict[str, Answer], name: str, faults: list[str]) -> NvidiaFsStats | None:

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154
 # The body of a section of the probe, after lines that set (all of them quoted):
-#   asker      by railwright.attend, and the function of that name
+#   asker      by railwright.attend, and the functions of that name and tell
 #   N          the marker of this answer (by the probe)
 #   tools      the directory of gdsio
 #   directory  where the test's own file is made, or else
@@ -81,22 +81,6 @@ io() {
     return "$rc"
 }
 
-# tell NAME: the text of that name, as the probe's answer does. Of a long one both ends are told.
-tell() {
-    [ -e "$work/$1" ] || return 0
-    rc=0
-    [ ! -e "$work/$1.rc" ] || read -r rc <"$work/$1.rc"
-    printf '\n%s port gds %s\n' "$N" "$1"
-    if [ "$(wc -c <"$work/$1")" -gt 131072 ]; then
-        head -c 65536 "$work/$1"
-        printf '\n'
-        tail -c 65536 "$work/$1"
-    else
-        cat "$work/$1"
-    fi
-    printf '\n%s exit %s\n' "$N" "$rc"
-}
-
 work=$(mktemp -d) || exit 73
 if [ -n "$config" ]; then
     printf '%s' "$config" | base64 -d >"$work/cufile.json" || exit 73
@@ -128,7 +112,5 @@ io write "$write_s" -f "$data" -d "$gpu" -w 1 -s "${size_mib}M" -i 1M -x 0 -I 1 
 count after
 put_back
 [ ! -s "$told" ] || mv "$told" "$work/left"
-for name in before write write.log write.stats read read.log read.stats after left; do
-    tell "$name"
-done
+tell gds before write write.log write.stats read read.log read.stats after left
 true

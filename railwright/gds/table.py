@@ -4,8 +4,7 @@ What is said of many hosts alike is said once, under all their names.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
@@ -14,8 +13,8 @@ from rich.text import Text
 
 from railwright.gds.choice import Reason
 from railwright.gds.document import GdsReport
-from railwright.gds.judge import Outcome
-from railwright.hosts import fold
+from railwright.gds.judge import Outcome, Trial
+from railwright.hosts import by_what, fold
 
 _SAID: dict[Outcome, str] = {
     "direct": "direct",
@@ -30,33 +29,37 @@ _STYLES: dict[Outcome, str] = {
     "not_proven": "bold magenta",
 }
 _MIB = 1 << 20
-_What = TypeVar("_What", bound=Hashable)
 
 
 def print_gds(report: GdsReport, console: Console) -> None:
     """Print ``report`` to ``console``, the summary last."""
-    for error, hosts in _folded((error, host) for host, error in report.unread.items()):
+    for error, hosts in by_what((error, host) for host, error in report.unread.items()).items():
         line = Text.assemble((f"{fold(hosts)}: not read: ", "bold magenta"), error)
         console.print(line, soft_wrap=True)
-    if report.trials:
-        console.print(_hosts(report))
-    for style, text, hosts in _lines(report):
-        console.print(Text.assemble((f"{fold(hosts)} ", style), text), soft_wrap=True)
-    for reason, hosts in _folded((one, t.host) for t in report.trials for one in t.causes):
-        _print_reason(reason, hosts, console)
+    print_trials(report.trials, console)
     if report.not_run:
         line = Text.assemble((fold(report.not_run), "bold magenta"), ": not run: stopped")
         console.print(line, soft_wrap=True)
     console.print(Text(_summary(report)), soft_wrap=True)
 
 
-def _hosts(report: GdsReport) -> Table:
+def print_trials(trials: Sequence[Trial], console: Console) -> None:
+    """Print ``trials`` to ``console``: a line a host, and what there is to say of it."""
+    if trials:
+        console.print(_hosts(trials))
+    for style, text, hosts in _lines(trials):
+        console.print(Text.assemble((f"{fold(hosts)} ", style), text), soft_wrap=True)
+    for reason, hosts in by_what((one, t.host) for t in trials for one in t.causes).items():
+        _print_reason(reason, hosts, console)
+
+
+def _hosts(trials: Sequence[Trial]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="underline")
     for name in ("host", "IO", "way"):
         table.add_column(name, overflow="fold")
     for name in ("write GiB/s", "read GiB/s", "moved", "not seen"):
         table.add_column(name, justify="right", overflow="fold")
-    for trial in report.trials:
+    for trial in trials:
         way = trial.way if trial.outcome in ("direct", "host") else ""
         table.add_row(
             trial.host,
@@ -76,14 +79,14 @@ def _mib(size: int) -> str:
     return f"{size // _MIB} MiB" if size else "0"
 
 
-def _lines(report: GdsReport) -> Iterator[tuple[str, str, list[str]]]:
+def _lines(trials: Sequence[Trial]) -> Iterator[tuple[str, str, list[str]]]:
     """What is told of each test: its style, the text, and the hosts that have it."""
     for outcome, style in _STYLES.items():
-        shown = ((t.shows, t.host) for t in report.trials if t.outcome == outcome)
-        yield from ((style, f"{_SAID[outcome]}: {text}", of) for text, of in _folded(shown))
-    for text, hosts in _folded((note, t.host) for t in report.trials for note in t.notes):
+        shown = by_what((t.shows, t.host) for t in trials if t.outcome == outcome)
+        yield from ((style, f"{_SAID[outcome]}: {text}", of) for text, of in shown.items())
+    for text, hosts in by_what((note, t.host) for t in trials for note in t.notes).items():
         yield "dim", f"note: {text}", hosts
-    for text, hosts in _folded((one, t.host) for t in report.trials for one in t.left):
+    for text, hosts in by_what((one, t.host) for t in trials for one in t.left).items():
         yield "bold magenta", f"left behind: {text}", hosts
 
 
@@ -93,14 +96,6 @@ def _print_reason(reason: Reason, hosts: list[str], console: Console) -> None:
         if text is not None:
             line = Text(f"↳ {label}: {text}", style="dim")
             console.print(Padding(line, (0, 0, 0, 2), expand=False))
-
-
-def _folded(entries: Iterable[tuple[_What, str]]) -> Iterator[tuple[_What, list[str]]]:
-    """What is said, and of whom."""
-    found: dict[_What, list[str]] = {}
-    for said, of in entries:
-        found.setdefault(said, []).append(of)
-    yield from found.items()
 
 
 def _summary(report: GdsReport) -> str:
