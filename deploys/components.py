@@ -3,10 +3,12 @@
 Packages come first, for they bring the modules that all others look for, and modules before the
 sysctls that they bring into being; the kernel's arguments come before the huge pages that some of
 them reserve, and the rails' names before the sysctls that bear them. The drivers come in the order
-in which each is built upon the one before, when all of their packages are held.
+in which each is built upon the one before, when all of their packages are held. What is mounted
+comes last: it needs the rails, and what drives them.
 """
 
 from deploys import (
+    beegfs,
     firmware,
     gds,
     gpu_driver,
@@ -14,6 +16,7 @@ from deploys import (
     hugepages,
     kernel,
     limits,
+    lustre,
     modules,
     ofed,
     packages,
@@ -21,6 +24,7 @@ from deploys import (
     ports,
     qos,
     rails,
+    scratch,
     sysctl,
     time,
 )
@@ -43,4 +47,7 @@ COMPONENTS: tuple[Component, ...] = (
     qos.COMPONENT,
     ports.COMPONENT,
     firmware.COMPONENT,
+    scratch.COMPONENT,
+    lustre.COMPONENT,
+    beegfs.COMPONENT,
 )

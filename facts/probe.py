@@ -13,11 +13,8 @@ from typing import ClassVar
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 
-from railwright.drivers.options import modules_of
 from railwright.model import Model
 from railwright.reboots import PATH, SECTION
-from railwright.schema import Node
-from railwright.schema.base import module_name
 from railwright.snapshot import FORMAT, Snapshot, SnapshotError, parse_probe
 
 _PRELUDE = (resources("facts") / "probe.sh").read_text(encoding="ascii")
@@ -61,30 +58,12 @@ class Focus(Model):
     """Whether the node is asked for mounts or clients of storage."""
     mounts: tuple[str, ...] = ()
     """Directories that something is to be mounted on."""
+    lustre: tuple[str, ...] = ()
+    """Parameters of Lustre's client that are read."""
     secrets: tuple[str, ...] = ()
     """Files of secrets, as ``railwright.secrets.questions`` puts the questions."""
     firmware: tuple[str, ...] = ()
     """The tool, and the firmware keys that NICs are asked for."""
-
-    @classmethod
-    def of(cls, node: Node) -> "Focus":
-        spec = modules_of(node)
-        modules = {module_name(name) for name in (*spec.load, *spec.options, *spec.blacklist)}
-        held = {f"{name}={version}" if version else name for name, version in node.held.items()}
-        return cls(
-            modules=tuple(sorted(modules)),
-            packages=tuple(sorted(held | node.drivers.removes)),
-            services=tuple(sorted(node.limits.services)),
-            rails=bool(node.rails.nics),
-            drivers=node.drivers.is_asked_for,
-            firmware=_firmware(node),
-        )
-
-
-def _firmware(node: Node) -> tuple[str, ...]:
-    if not (node.firmware.keys and node.rails.nics):
-        return ()
-    return (node.firmware.tool, *sorted(node.firmware.keys))
 
 
 IDENTITY = Section(
@@ -119,6 +98,7 @@ def script(sections: Iterable[Section], focus: Focus) -> str:
         f"RW_FIRMWARE={shlex.quote(' '.join(focus.firmware))}",
         f"RW_STORAGE={'yes' if focus.storage else ''}",
         f"RW_MOUNTS={shlex.quote(' '.join(focus.mounts))}",
+        f"RW_LUSTRE={shlex.quote(' '.join(focus.lustre))}",
         "RW_SECRETS=" + shlex.quote("\n".join(focus.secrets)),
         "! drivers || RW_DRIVERS=yes",
         "! storage || RW_STORAGE=yes",

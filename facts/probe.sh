@@ -94,8 +94,10 @@ drivers() {
 storage() {
     [ -z "$RW_STORAGE" ] || return 0
     set -- /etc/railwright/lustre/* /etc/railwright/beegfs/* /etc/railwright/nvmeof/* \
-        /etc/railwright/nfs/* /etc/railwright/scratch/* /etc/systemd/system/railwright-lustre* \
-        /etc/systemd/system/railwright-nvmeof* /etc/modprobe.d/*railwright-lustre*
+        /etc/railwright/nfs/* /etc/systemd/system/railwright-lustre* \
+        /etc/systemd/system/railwright-nvmeof* /etc/modprobe.d/*railwright-lustre* \
+        /etc/systemd/system/fstrim.service.d/railwright-scratch.conf \
+        /etc/systemd/system/lnet.service.d/*railwright*
     for path in "$@"; do [ ! -e "$path" ] && [ ! -L "$path" ] || return 0; done
     grep -qs '^\[X-Railwright\]' /etc/systemd/system/*.mount
 }

@@ -17,9 +17,10 @@ from pyinfra.api.state import BaseStateCallback, StateStage
 from pyinfra.api.state import State as Pyinfra
 from pyinfra.context import ctx_host
 
-from facts.probe import Focus, Probe, Section
+from facts.probe import Probe, Section
 from railwright.actions import render
 from railwright.component import Component, gates_of, refusals, sections_of, settings_of, unread
+from railwright.focus import focus_of
 from railwright.schema import Node
 from railwright.secret_files import sent
 from railwright.secrets import SecretError
@@ -109,7 +110,7 @@ def _probe(
     host: Host, node: Node, components: Sequence[Component], more: Sequence[Section] = ()
 ) -> Snapshot:
     sections = (*sections_of(components), *more)
-    found = host.get_fact(Probe, focus=Focus.of(node), sections=sections)
+    found = host.get_fact(Probe, focus=focus_of(node), sections=sections)
     if found is None:
         raise PyinfraError(f"{host.name}: the probe brought nothing back")
     return found.model_copy(update={"host": node.name})

@@ -23,8 +23,9 @@ from pyinfra.api.state import State
 from pyinfra.connectors import util as connector_util
 from pyinfra.context import ctx_host, ctx_state
 
-from facts.probe import IDENTITY, Focus, Section, script
+from facts.probe import IDENTITY, Section, script
 from railwright.component import Component, sections_of
+from railwright.focus import focus_of
 from railwright.reading import Reading, Unread
 from railwright.schema import Node
 from railwright.site import host_data
@@ -92,7 +93,7 @@ def ask(
                 _read,
                 state,
                 question.node,
-                script(question.sections, Focus.of(question.node)),
+                script(question.sections, focus_of(question.node)),
                 question.limit_s,
             )
             for question in questions

@@ -141,7 +141,7 @@ def mount_settings(
         running = HOSTS_KERNEL
         if not snapshot.is_container:
             running = _running(mount, seen, states.get(mount.unit.name), lack)
-        found.append(_mounted(component, mount, running))
+        found.append(_mounted(component, mount, running, lack))
         found += (_foreign(component, mount, entry) for entry in _of_fstab(mount, seen.fstab))
     for unit in _left(component, mounts, files):
         found += _leaving(component, unit, files, seen, allowed)
@@ -171,7 +171,7 @@ def mount_actions(
         yield Run(command=("systemctl", "start", mount.unit.name))
 
 
-def _mounted(component: str, mount: OwnedMount, running: State) -> Setting:
+def _mounted(component: str, mount: OwnedMount, running: State, lack: str | None) -> Setting:
     return Setting(
         component=component,
         key=mount.key,
@@ -179,6 +179,8 @@ def _mounted(component: str, mount: OwnedMount, running: State) -> Setting:
         persisted=NOTHING,
         running=running,
         effect=Effect.REMOUNT if running.standing is Standing.WRONG else Effect.LIVE,
+        # What is mounted in the place of what cannot be is left mounted.
+        acts=lack is None,
         remedy=f"journalctl -u {mount.unit.name}"
         if running.standing in (Standing.ABSENT, Standing.DEGRADED)
         else None,

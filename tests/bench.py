@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deploys.components import COMPONENTS
-from facts.probe import Focus, script
+from facts.probe import script
 from railwright.component import sections_of
 from railwright.drift import judge
+from railwright.focus import focus_of
 from railwright.reading import load
 from railwright.site import load_inventory
 
@@ -44,7 +45,7 @@ def main() -> None:
         20,
         lambda: judge([lab], {"gpu001": snapshot}, COMPONENTS),
     )
-    command = ["sh", "-c", script(sections_of(COMPONENTS), Focus.of(lab))]
+    command = ["sh", "-c", script(sections_of(COMPONENTS), focus_of(lab))]
     timed(
         "probe this machine, all sections",
         5,

@@ -205,6 +205,48 @@ def _ofed_info(text: str, rc: int) -> Parsed:
     return ofed_info(text, rc)
 
 
+def _beegfs(text: str, rc: int, command: str) -> Parsed:
+    from railwright.cli.parsed_beegfs import beegfs
+
+    return beegfs(text, rc, command)
+
+
+def _fio(text: str, rc: int) -> Parsed:
+    from facts.fio import parse_fio
+
+    return parse_fio(text)
+
+
+def _lctl_devices(text: str, rc: int) -> Parsed:
+    from facts.lctl import parse_devices
+
+    return parse_devices(text, rc)
+
+
+def _lfs_df(text: str, rc: int) -> Parsed:
+    from facts.lfs import parse_df
+
+    return parse_df(text)
+
+
+def _lnetctl(text: str, rc: int) -> Parsed:
+    from facts.lnetctl import parse_net_show
+
+    return parse_net_show(text, rc)
+
+
+def _nvme(text: str, rc: int) -> Parsed:
+    from facts.nvme_cli import parse_nvme
+
+    return parse_nvme(text, rc)
+
+
+def _proc_mounts(text: str, rc: int) -> Parsed:
+    from railwright.cli.parsed_storage import proc_mounts
+
+    return proc_mounts(text)
+
+
 TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {
     "chronyc": _chronyc,
     "cufile-log": _cufile_log,
@@ -214,6 +256,7 @@ TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {
     "ethtool-a": _ethtool_pause,
     "ethtool-i": _ethtool_driver,
     "ethtool-m": _ethtool_module,
+    "fio": _fio,
     "firmware": _firmware,
     "gdscheck": _gdscheck,
     "hugepages": _hugepages,
@@ -222,7 +265,10 @@ TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {
     "ibstat": _ibstat,
     "ibstatus": _ibstatus,
     "ibv-devinfo": _ibv_devinfo,
+    "lctl-dl": _lctl_devices,
+    "lfs-df": _lfs_df,
     "lldpctl-json": _lldpctl,
+    "lnetctl": _lnetctl,
     "lscpu": _lscpu,
     "lspci": _lspci,
     "mlnx-qos": _mlnx_qos,
@@ -232,8 +278,10 @@ TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {
     "nvidia-fs-stats": _nvidia_fs,
     "nvidia-smi-throttle": _nvidia_smi_throttle,
     "nvidia-smi-topo": _topology,
+    "nvme": _nvme,
     "ofed-info": _ofed_info,
     "proc-cmdline": _proc_cmdline,
+    "proc-mounts": _proc_mounts,
     "rdma-link": _rdma_link,
     "show-gids": _show_gids,
     "sysctl-a": _sysctl,
@@ -241,8 +289,11 @@ TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {
 }
 
 
-QUERIES: Mapping[str, Callable[[str, int, str], Parsed]] = {"nvidia-smi-query": _nvidia_smi_query}
-"""Those whose columns only the command line names, where it was run without a header."""
+QUERIES: Mapping[str, Callable[[str, int, str], Parsed]] = {
+    "beegfs": _beegfs,
+    "nvidia-smi-query": _nvidia_smi_query,
+}
+"""Those whose output only the command line tells apart, or whose columns it alone names."""
 
 
 def parse_output(tool: str, text: str, rc: int, command: str = "") -> str:

@@ -7,6 +7,7 @@ from railwright.drivers.dkms_order import dkms_of
 from railwright.drivers.next_kernel import NeededModule, Stack
 from railwright.drivers.options import has_ofed
 from railwright.schema import Node
+from railwright.schema.lustre import is_o2ib
 
 _STORAGE: dict[str, Stack] = {
     "lnet": "lustre", "ko2iblnd": "lustre", "lustre": "lustre", "beegfs": "beegfs",
@@ -46,4 +47,15 @@ def _needed(node: Node, built: Iterable[str]) -> Iterable[tuple[str, Stack | Non
     if node.gds.mode == "nvidia-fs":
         yield ("nvidia_fs", "gds")
     # What dkms builds of a storage client is wanted: nobody else would have installed it.
-    yield from ((name, stack) for name, stack in _STORAGE.items() if name in built)
+    clients = {*built, *_clients(node)}
+    yield from ((name, stack) for name, stack in _STORAGE.items() if name in clients)
+
+
+def _clients(node: Node) -> Iterable[str]:
+    """The modules of storage clients that the inventory itself asks for."""
+    if node.lustre.networks:
+        yield from ("lnet", "lustre")
+        if any(map(is_o2ib, node.lustre.networks)):
+            yield "ko2iblnd"
+    if node.beegfs.major is not None:
+        yield "beegfs"

@@ -16,9 +16,12 @@ from railwright.compat.facts import (
 )
 from railwright.model import Model
 from railwright.schema.base import Finding, Spec, reject, word
+from railwright.schema.beegfs import BeegfsSpec
 from railwright.schema.gds import GdsSpec
+from railwright.schema.lustre import LustreSpec
 from railwright.schema.modules import Parameter, ParameterText
 from railwright.schema.repositories import Packaged, Repository, RepositoryName
+from railwright.schema.scratch import ScratchSpec
 
 if TYPE_CHECKING:
     Release = str
@@ -160,6 +163,9 @@ class DriverSet(Model):
     ofed: OfedSpec = OfedSpec()
     gpu_driver: GpuDriverSpec = GpuDriverSpec()
     gds: GdsSpec = GdsSpec()
+    lustre: LustreSpec = LustreSpec()
+    beegfs: BeegfsSpec = BeegfsSpec()
+    scratch: ScratchSpec = ScratchSpec()
 
     @property
     def is_asked_for(self) -> bool:
@@ -172,8 +178,11 @@ class DriverSet(Model):
         """Packages that must not be there, whichever names them."""
         return frozenset(name for _, spec in self.packaged() for name in spec.removes)
 
-    def packaged(self) -> Iterator[tuple[str, OfedSpec | GpuDriverSpec | GdsSpec]]:
+    def packaged(self) -> Iterator[tuple[str, Packaged]]:
         """Each that is installed from packages, with its name."""
         yield "ofed", self.ofed
         yield "gpu_driver", self.gpu_driver
         yield "gds", self.gds
+        yield "lustre", self.lustre
+        yield "beegfs", self.beegfs
+        yield "scratch", self.scratch

@@ -23,6 +23,8 @@ FIELDS: dict[Part, tuple[str, str]] = {
     "peer_memory": ("gpu_driver", "peer_memory"),
     "gds": ("gds", "mode"),
     "nvidia_fs": ("gds", "version"),
+    "lustre": ("lustre", "version"),
+    "beegfs": ("beegfs", "version"),
 }
 """Where an inventory says what a part is to be."""
 
@@ -45,6 +47,8 @@ def facts_of(drivers: DriverSet) -> Facts:
         peer_memory=driver.peer_memory,
         gds=None if drivers.gds.mode == "auto" else drivers.gds.mode,
         nvidia_fs=drivers.gds.version,
+        lustre=drivers.lustre.version,
+        beegfs=drivers.beegfs.version,
     )
 
 

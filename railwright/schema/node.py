@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
-from railwright.schema.base import Spec, reject, word
+from railwright.schema.base import Finding, Spec, reject, word
+from railwright.schema.beegfs import BeegfsMount, BeegfsSpec
+from railwright.schema.beegfs_consistency import beegfs_findings
 from railwright.schema.consistency import fabric_findings, firmware_findings
 from railwright.schema.drivers import DriverSet, GpuDriverSpec, OfedSpec, PlatformSpec
 from railwright.schema.drivers_consistency import driver_findings, nic_findings
@@ -15,10 +17,17 @@ from railwright.schema.holds import HoldsSpec
 from railwright.schema.hugepages import HugepagesSpec
 from railwright.schema.kernel import KernelSpec
 from railwright.schema.limits import LimitsSpec
+from railwright.schema.lustre import LustreMount, LustreSpec
+from railwright.schema.lustre_consistency import lustre_findings
 from railwright.schema.modules import ModulesSpec
+from railwright.schema.nfs import NfsRdmaMount, nfs_findings
+from railwright.schema.nvmeof import NvmeofSpec, NvmeofVolume
+from railwright.schema.nvmeof_consistency import nvmeof_findings
 from railwright.schema.pcie import PcieSpec
 from railwright.schema.rails import RailsSpec
 from railwright.schema.repositories import Repository, RepositoryName
+from railwright.schema.scratch import LocalScratch, ScratchSpec, scratch_findings
+from railwright.schema.storage import StorageSpec, storage_findings
 from railwright.schema.sysctl import SysctlSpec
 from railwright.schema.time import TimeSpec
 from railwright.settings import Effect
@@ -83,6 +92,13 @@ class Overlay(Spec):
     ofed: OfedSpec = Field(default=OfedSpec(), description="The RDMA stack.")
     gpu_driver: GpuDriverSpec = Field(default=GpuDriverSpec(), description="The GPU driver.")
     gds: GdsSpec = Field(default=GdsSpec(), description="GPUDirect Storage.")
+    lustre: LustreSpec = Field(default=LustreSpec(), description="Lustre's client.")
+    beegfs: BeegfsSpec = Field(default=BeegfsSpec(), description="BeeGFS's client.")
+    nvmeof: NvmeofSpec = Field(default=NvmeofSpec(), description="The host of NVMe over Fabrics.")
+    scratch: ScratchSpec = Field(
+        default=ScratchSpec(), description="Packages that local scratch needs."
+    )
+    storage: StorageSpec = Field(default=StorageSpec(), description="What is mounted.")
 
 
 class Node(Overlay):
@@ -100,6 +116,9 @@ class Node(Overlay):
             ofed=self.ofed,
             gpu_driver=self.gpu_driver,
             gds=self.gds,
+            lustre=self.lustre,
+            beegfs=self.beegfs,
+            scratch=self.scratch,
         )
 
     @property
@@ -118,6 +137,28 @@ class Node(Overlay):
                 *firmware_findings(self.fabric, self.firmware),
                 *nic_findings(self.drivers, self.fabric, self.firmware),
                 *driver_findings(self.drivers, self.modules, self.holds),
+                *self._storage_findings(),
             ]
         )
         return self
+
+    @property
+    def wants_storage(self) -> bool:
+        """Whether anything of storage is to be brought to it, or looked at there."""
+        asked = (self.lustre, self.beegfs, self.nvmeof, self.scratch, self.storage)
+        return any(spec != type(spec)() for spec in asked)
+
+    def _storage_findings(self) -> list[Finding]:
+        of, rails, modules = self.storage.of, self.rails, self.modules
+        return [
+            *storage_findings(self.storage),
+            *lustre_findings(
+                self.lustre, of(LustreMount), rails, self.ofed, modules, self.platform
+            ),
+            *beegfs_findings(self.beegfs, of(BeegfsMount), rails, self.drivers),
+            *nvmeof_findings(
+                self.nvmeof, of(NvmeofVolume), rails, self.fabric, self.drivers, modules
+            ),
+            *nfs_findings(of(NfsRdmaMount), rails, self.fabric, modules),
+            *scratch_findings(of(LocalScratch), self.gds.mode),
+        ]

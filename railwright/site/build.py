@@ -13,6 +13,8 @@ from railwright.recommended import recommended
 from railwright.schema import Node, Overlay, Spec
 from railwright.schema.fabric import fabric_kind
 from railwright.schema.node import HostName
+from railwright.schema.nvmeof import NvmeofVolume
+from railwright.schema.nvmeof_consistency import shared
 from railwright.site.merge import Layer, Merged, merge
 from railwright.site.problems import Problem, SiteError, complaints, nearest, shown
 
@@ -75,6 +77,7 @@ def build(description: Description) -> Site:
         if node is not None:
             nodes[name] = node.model_copy(update={"name": name})
     description.problems += _rail_problems(description, nodes.values(), origins)
+    description.problems += _volume_problems(description, nodes.values(), origins)
     if description.problems:
         raise SiteError(description.problems)
     groups_of = {group: tuple(hosts) for group, hosts in members.items()}
@@ -218,6 +221,22 @@ def _rail_problems(
                 continue
             path = f"rails.nics.{rail.rail}.address"
             yield _of_plan(description, node.name, origins, rail.address, expected, path)
+
+
+def _volume_problems(
+    description: Description, nodes: Iterable[Node], origins: Mapping[str, Merged]
+) -> Iterator[Problem]:
+    """Volumes that two hosts would mount, and write over each other."""
+    volumes = ((node.name, node.storage.of(NvmeofVolume)) for node in nodes)
+    for host, where, first, elsewhere in shared(volumes):
+        layer = origins[host].origins.get(("storage", "mounts", where))
+        yield Problem(
+            file=layer.file if layer else description.file,
+            owner=layer.owner if layer else f"host {host}",
+            field=f"storage.mounts.{where}.namespace",
+            value=where,
+            expected=f"a namespace of its own: {first} has this one at {elsewhere}",
+        )
 
 
 def _of_plan(

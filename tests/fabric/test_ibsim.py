@@ -8,11 +8,12 @@ import pytest
 
 from facts.iblinkinfo import FabricLink, parse_iblinkinfo
 from facts.ibstat import parse_ibstat
-from facts.probe import Focus, script
+from facts.probe import script
 from railwright.cli import main
 from railwright.fabric.link_report import load_cables
 from railwright.fabric.links import Cable, cables_of, link_problems
 from railwright.fleet import Question
+from railwright.focus import focus_of
 from railwright.reading import Reading
 from railwright.resolve.opensm import opensm_options
 from railwright.schema import Opensm
@@ -64,7 +65,7 @@ NICS = {
 
 
 def answer(fabric: Simulator, question: Question) -> Reading:
-    host, focus = question.node.name, Focus.of(question.node)
+    host, focus = question.node.name, focus_of(question.node)
     if question.sections[0].name in NICS:
         sections = {name: Section(stdout=text, rc=0) for name, text in NICS.items()}
         return Snapshot(host=host, marker="m", sections=sections)

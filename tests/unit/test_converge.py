@@ -12,6 +12,8 @@ from deploys.components import COMPONENTS
 from railwright.component import UNREAD, sections_of, settings_of, unread
 from railwright.converge import unmet
 from railwright.schema import FirmwareSpec, GdsSpec, GpuDriverSpec, Node, OfedSpec
+from railwright.schema.lustre import LustreSpec
+from railwright.schema.storage import StorageSpec
 from railwright.settings import Change
 from railwright.site import load_inventory
 from railwright.snapshot import Section, Snapshot
@@ -19,6 +21,9 @@ from tests.unit.test_recorded import ROOT, fleet, node, snapshot
 
 __all__ = ["node"]
 
+STORAGE = StorageSpec.model_validate(
+    {"mounts": {"/scratch": {"kind": "scratch", "raid": 0, "disks": ["nvme-a", "nvme-b"]}}}
+)
 BAD = {
     "deadline": Section(stdout="", rc=None, ended="deadline"),
     "rubbish": Section(stdout="\x07 rubbish = [\n\t} 7 7 7\n", rc=0),
@@ -46,6 +51,8 @@ def test_an_unread_component_is_one_setting() -> None:
             "ofed": OfedSpec(kind="inbox", removes=frozenset({"mlnx-tools"})),
             "gpu_driver": GpuDriverSpec(version="580.95.05"),
             "gds": GdsSpec(mode="p2pdma"),
+            "lustre": LustreSpec(parameters={"at_max": 600}),
+            "storage": STORAGE,
         }
     )
     for component in COMPONENTS:

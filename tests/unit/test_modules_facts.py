@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from facts.modules import SECTIONS, Loaded, images_of, parse_kernel, parse_parameters, read_kernel
-from facts.probe import Focus, script
+from facts.probe import script
 from railwright.files import FileRecord
+from railwright.focus import focus_of
 from railwright.schema import ModulesSpec, Node
 from railwright.snapshot import Section, Snapshot, parse_probe
 
@@ -82,7 +83,7 @@ def test_images_by_kernel() -> None:
 
 def probe(shell: str, proc_modules: Path) -> Snapshot:
     node = Node(name="a", modules=ModulesSpec(load=frozenset({"no-such-module"})))
-    text = script(SECTIONS, Focus.of(node)).replace("/proc/modules", str(proc_modules))
+    text = script(SECTIONS, focus_of(node)).replace("/proc/modules", str(proc_modules))
     done = subprocess.run([shell, "-c", text], capture_output=True, text=True, timeout=60)
     return parse_probe(done.stdout, host="here")
 
@@ -119,4 +120,4 @@ def test_every_module_that_the_description_names_is_looked_at() -> None:
         options={"nvme-core": {"multipath": False}},
         blacklist=frozenset({"nouveau"}),
     )
-    assert Focus.of(Node(name="a", modules=spec)).modules == ("nouveau", "nvme_core", "nvme_rdma")
+    assert focus_of(Node(name="a", modules=spec)).modules == ("nouveau", "nvme_core", "nvme_rdma")

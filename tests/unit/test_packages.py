@@ -4,10 +4,10 @@ from pathlib import Path
 
 from deploys.packages import COMPONENT
 from facts.packages import parse_packages
-from facts.probe import Focus
 from facts.repositories import Audit
 from railwright.actions import InstallFile, RunScript
 from railwright.converge import unmet
+from railwright.focus import focus_of
 from railwright.owned import HEADER
 from railwright.resolve.packages import Seen, Wanted, package_settings, transaction
 from railwright.resolve.repositories import Sources
@@ -168,7 +168,7 @@ def test_what_is_named_to_go_goes_in_the_same_transaction() -> None:
 def test_an_inbox_package_that_the_inventory_names_to_go_is_looked_at_and_removed() -> None:
     ofed = OfedSpec(kind="doca_ofed", version="3.2.1", removes=frozenset({"rdma-inbox"}))
     asked = DriverSet(ofed=ofed)
-    assert Focus.of(node(asked, LIVE)).packages == ("rdma-inbox",)
+    assert focus_of(node(asked, LIVE)).packages == ("rdma-inbox",)
     there = host(installed={"rdma-inbox": "50.0-2"})
     assert verdicts(asked, there)["package rdma-inbox"] is Verdict.WRONG
     assert words(asked, there) == ()

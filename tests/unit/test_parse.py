@@ -63,7 +63,7 @@ def test_what_differs_is_told(expected: Any, found: Any) -> None:
 
 def test_every_tool_has_samples() -> None:
     assert {sample.parent.name for sample in SAMPLES} == {*TOOLS, *QUERIES}
-    assert len(SAMPLES) == 108
+    assert len(SAMPLES) == 128
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s.parent.name}/{s.stem}")

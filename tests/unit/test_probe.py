@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from facts import gpu_driver
 from facts.probe import Focus, Section, script
 from railwright.files import FileRecord, effective_files
+from railwright.focus import focus_of
 from railwright.schema import HoldsSpec, ModulesSpec, Node, OfedSpec, PlatformSpec
 from railwright.schema.repositories import DnfRepository
 from railwright.snapshot import Section as RecordedSection
@@ -128,7 +129,7 @@ def test_the_focus_of_a_node() -> None:
         modules=ModulesSpec(options={"nvme-core": {"multipath": False}}),
         holds=HoldsSpec(packages={"bb": None, "aa": "1.0"}),
     )
-    focus = Focus.of(node)
+    focus = focus_of(node)
     assert "nvme_core" in focus.modules
     assert focus.packages == ("aa=1.0", "bb")
 
@@ -186,11 +187,11 @@ def test_a_list_of_what_is_left_over_that_could_not_be_made_is_not_an_empty_one(
 
 
 def test_drivers_are_asked_for_by_any_part_of_them() -> None:
-    assert not Focus.of(Node(name="gpu1", platform=PlatformSpec(release="24.04"))).drivers
-    assert Focus.of(Node(name="gpu1", ofed=OfedSpec(kind="inbox"))).drivers
+    assert not focus_of(Node(name="gpu1", platform=PlatformSpec(release="24.04"))).drivers
+    assert focus_of(Node(name="gpu1", ofed=OfedSpec(kind="inbox"))).drivers
     key = {"key": "/k.asc", "fingerprint": "0" * 40, "url": "https://r.example/x"}
     repository = DnfRepository.model_validate(key)
-    assert Focus.of(Node(name="gpu1", repositories={"r": repository})).drivers
+    assert focus_of(Node(name="gpu1", repositories={"r": repository})).drivers
 
 
 @pytest.mark.parametrize(
