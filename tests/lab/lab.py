@@ -25,8 +25,11 @@ class Lab:
         self.layout: Layout = layout(distro)
 
     @classmethod
-    def up(cls, distro: Distro = "bookworm", nodes: int = 2, say: Say = _silent) -> "Lab":
-        """Have nodes 1 to ``nodes`` running and reachable; a node that is not running starts bare.
+    def up(
+        cls, distro: Distro = "bookworm", nodes: int = 2, say: Say = _silent, spares: int = 0
+    ) -> "Lab":
+        """Have nodes 1 to ``nodes`` running and reachable; a node that is not running starts bare,
+        with ``spares`` empty disks beside its own.
 
         :raises LabError: the image, the time source or a node did not come up.
         """
@@ -34,7 +37,7 @@ class Lab:
         wanted = [lab.layout.node(number) for number in range(1, nodes + 1)]
         lab.layout.state.mkdir(parents=True, exist_ok=True)
         clock.start(lab.layout)
-        lab._start(wanted, say)
+        lab._start(wanted, say, spares)
         return lab
 
     @property
@@ -86,8 +89,9 @@ class Lab:
     def reset(self, name: str, say: Say = _silent) -> None:
         """Throw the node's disk away and boot it bare."""
         node = self.node(name)
+        spares = len(node.spares)
         self._discard(node)
-        self._start([node], say)
+        self._start([node], say, spares)
 
     def pull_plug(self, name: str) -> None:
         """End the node as a power cut does, and boot what its disk then holds."""
@@ -104,7 +108,7 @@ class Lab:
         clock.stop(self.layout)
         return stopped
 
-    def _start(self, wanted: Iterable[Node], say: Say) -> None:
+    def _start(self, wanted: Iterable[Node], say: Say, spares: int) -> None:
         image = ensure_image(self.layout, say)
         new = []
         for node in wanted:
@@ -116,6 +120,8 @@ class Lab:
         ssh.prepare(self.layout, known.values())
         for node in new:
             qemu.create_overlay(node.disk, image.disk)
+            for number in range(spares):
+                qemu.create_spare(node.spare(number))
             self._power(node)
         with ThreadPoolExecutor() as pool:
             for line in pool.map(self._await_first_boot, new):
@@ -142,4 +148,5 @@ class Lab:
 
     def _discard(self, node: Node) -> None:
         self._off(node)
-        node.disk.unlink(missing_ok=True)
+        for disk in (node.disk, *node.spares):
+            disk.unlink(missing_ok=True)

@@ -49,6 +49,14 @@ class Node:
         return self.folder / "disk.qcow2"
 
     @property
+    def spares(self) -> list[Path]:
+        """The node's spare disks, which it has beside its own where they were asked for."""
+        return sorted(self.folder.glob("spare*.qcow2"))
+
+    def spare(self, number: int) -> Path:
+        return self.folder / f"spare{number}.qcow2"
+
+    @property
     def host_key(self) -> Path:
         return self.folder / "host_key"
 

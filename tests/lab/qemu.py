@@ -21,6 +21,9 @@ MEMORY_MIB = 4096
 Two GiB on NUMA node 1 hold one aligned 1 GiB page beside what the kernel itself puts there.
 """
 
+SPARE_MIB = 1024
+"""Size of a spare disk."""
+
 _ROOT_BUSES = (0x10, 0x80)
 _RAIL_MTU = 9216
 # No disk controller, keyboard or mouse that the guest would look for.
@@ -90,6 +93,7 @@ def node_command(accelerator: Accelerator, node: Node, authorized_key: Path) -> 
         *("-netdev", f"user,id=net0,hostfwd=tcp:127.0.0.1:{node.port}-:22"),
         *("-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile="),
         *_rails(node),
+        *_spares(node),
         *("-fw_cfg", f"{given}hostname,string={node.name}"),
         *("-fw_cfg", f"{given}host_key,file={node.host_key}"),
         *("-fw_cfg", f"{given}authorized_keys,file={authorized_key}"),
@@ -130,6 +134,14 @@ def _rails(node: Node) -> Iterator[str]:
         )
 
 
+def _spares(node: Node) -> Iterator[str]:
+    """Each spare disk is an NVMe drive; its serial number has the node's name and its own."""
+    for number, disk in enumerate(node.spares):
+        yield from ("-drive", f"file={disk},format=qcow2,if=none,id=spare{number},cache=unsafe")
+        serial = f"{node.name}s{number}"
+        yield from ("-device", f"nvme,drive=spare{number},serial={serial},bus=pcie.0")
+
+
 def accelerator(answer: Path, kernel: Path) -> Accelerator:
     """KVM where a kernel really starts with it, else TCG; ``answer`` keeps what was found.
 
@@ -164,6 +176,12 @@ def create_overlay(disk: Path, base: Path) -> None:
     """An empty copy-on-write disk over the raw image ``base``."""
     disk.unlink(missing_ok=True)
     _call(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base), str(disk)])
+
+
+def create_spare(disk: Path) -> None:
+    """An empty disk; what is never written costs nothing."""
+    disk.unlink(missing_ok=True)
+    _call(["qemu-img", "create", "-q", "-f", "qcow2", str(disk), f"{SPARE_MIB}M"])
 
 
 def start(node: Node, command: list[str]) -> None:

@@ -21,11 +21,7 @@ END
     deb=railwright-lab-held_${version}_all.deb
     dpkg-deb --root-owner-group --build "$package" "$repo/$deb" >/dev/null
     rm -r "$package"
-    {
-        dpkg-deb --field "$repo/$deb"
-        printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' "$deb" \
-            "$(stat -c %s "$repo/$deb")" "$(sha256sum <"$repo/$deb" | cut -d' ' -f1)"
-    } >>"$repo/Packages"
+    "${0%/*}/index.sh" "$root" "$deb"
 done
 
 rm -rf "$root"/etc/apt/sources.list "$root"/etc/apt/sources.list.d/* "$root"/var/lib/apt/lists/*

@@ -11,10 +11,6 @@ other=${kernel%-amd64}-cloud-amd64
 mkdir -p "$repo"
 chroot "$root" sh -c "cd /srv/lab-repo && apt-get download linux-image-$other linux-headers-$other"
 for deb in "$repo"/linux-*.deb; do
-    {
-        dpkg-deb --field "$deb"
-        printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' "$(basename "$deb")" \
-            "$(stat -c %s "$deb")" "$(sha256sum <"$deb" | cut -d' ' -f1)"
-    } >>"$repo/Packages"
+    "${0%/*}/index.sh" "$root" "$(basename "$deb")"
 done
 echo "$other" >"$root/usr/local/lib/railwright-lab/other-kernel"

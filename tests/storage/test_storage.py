@@ -1,0 +1,106 @@
+"""Storage on virtual nodes: mounted for real, and there again after reboots and failures."""
+
+import hashlib
+import json
+import secrets
+import time
+
+import pytest
+
+from tests.lab.lab import Lab
+from tests.storage.conftest import Mounted, pyinfra, site
+from tests.storage.site import CLIENT, KEY_FILE, SERVER
+
+MOUNTS = ("/mnt/rdma", "/mnt/tcp", "/mnt/nfs", "/scratch")
+
+
+def mounts(lab: Lab) -> dict[str, tuple[str, str]]:
+    """File system and options by directory, as the client's kernel has them."""
+    lines = lab.run(CLIENT, "cat /proc/self/mounts").stdout.splitlines()
+    found = {words[1]: (words[2], words[3]) for words in map(str.split, lines)}
+    return {where: found[where] for where in MOUNTS if where in found}
+
+
+def write(lab: Lab, where: str) -> tuple[str, str]:
+    """Write a pattern of 8 MiB and fsync it; its file and its digest."""
+    path = f"{where}/pattern-{secrets.token_hex(4)}"
+    script = f"openssl rand {8 << 20} 2>/dev/null || head -c {8 << 20} /dev/urandom"
+    done = lab.run(CLIENT, f"{{ {script}; }} | dd of={path} conv=fsync status=none bs=1M")
+    assert done.returncode == 0, done.stderr
+    return path, digest(lab, path)
+
+
+def digest(lab: Lab, path: str) -> str:
+    """The file as the disk has it, not as the page cache does."""
+    done = lab.run(CLIENT, f"sync -f {path}; echo 3 >/proc/sys/vm/drop_caches; sha256sum {path}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()[0]
+
+
+def undrifted(seconds: float = 120) -> dict[str, object]:
+    """The summary of drift, once it is 0 or the time is over."""
+    end = time.monotonic() + seconds
+    while True:
+        summary = dict(site("all").drift()["summary"])
+        if summary["drift"] == 0 or time.monotonic() > end:
+            return summary
+
+
+def test_one_run_mounts_all_as_it_announced(mounted: Mounted, served: Lab) -> None:
+    assert mounted.announced == mounted.dry
+    assert sorted(mounted.changed ^ mounted.dry) == []
+    assert mounted.second == {CLIENT: 0, SERVER: 0}
+    assert mounted.drift["drift"] == 0, mounted.drift
+    assert mounted.failures == frozenset()
+    found = mounts(served)
+    assert {where: fstype for where, (fstype, _) in found.items()} == {
+        "/mnt/rdma": "xfs",
+        "/mnt/tcp": "ext4",
+        "/mnt/nfs": "nfs4",
+        "/scratch": "xfs",
+    }
+    assert "proto=rdma" in found["/mnt/nfs"][1].split(",")
+
+
+def test_connections_go_by_the_transport_that_was_asked_for(mounted: Mounted, served: Lab) -> None:
+    script = "cd /sys/class/nvme; for c in */; do cat $c/transport $c/subsysnqn | paste - -; done"
+    lines = served.run(CLIENT, script).stdout.splitlines()
+    by_nqn = {words[1]: words[0] for words in map(str.split, lines) if len(words) == 2}
+    assert by_nqn["nqn.2014-08.lab:rdma"] == "rdma"
+    assert by_nqn["nqn.2014-08.lab:tcp"] == "tcp"
+
+
+def test_the_key_is_told_nowhere(mounted: Mounted, served: Lab, folder: object) -> None:
+    key = KEY_FILE.read_text().strip()
+    body = key.split(":")[2]
+    digests = {hashlib.sha256(text.encode()).hexdigest() for text in (key, f"{key}\n")}
+    said = [mounted.output, json.dumps(site("all").drift())]
+    said += [done.stdout + done.stderr for done in (pyinfra("all", "--dry", "--diff", "-vvv"),)]
+    said += [path.read_text() for path in sorted(folder.rglob("*.json"))]  # type: ignore[attr-defined]
+    said.append(served.run(CLIENT, "journalctl --no-pager; cat /var/log/*.log").stdout)
+    for text in said:
+        assert text
+        assert body not in text
+        assert not any(one in text for one in digests)
+    modes = served.run(CLIENT, f"grep -rlsF {body} /etc | xargs stat -c '%a %U'").stdout.split()
+    assert set(zip(modes[::2], modes[1::2], strict=True)) == {("600", "root")}
+
+
+def test_a_reboot_of_the_client_brings_all_back(mounted: Mounted, served: Lab) -> None:
+    written = dict(write(served, where) for where in MOUNTS)
+    served.reboot(CLIENT)
+    assert undrifted()["drift"] == 0
+    assert set(mounts(served)) == set(MOUNTS)
+    assert {path: digest(served, path) for path in written} == written
+
+
+@pytest.mark.parametrize("where", ["/mnt/rdma", "/mnt/tcp"])
+def test_a_reboot_of_the_server_loses_nothing_that_was_fsynced(
+    where: str, mounted: Mounted, served: Lab
+) -> None:
+    path, before = write(served, where)
+    served.reboot(SERVER)
+    other, after = write(served, where)
+    assert digest(served, path) == before
+    assert digest(served, other) == after
+    assert undrifted()["drift"] == 0
