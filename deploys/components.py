@@ -18,6 +18,8 @@ from deploys import (
     limits,
     lustre,
     modules,
+    nfs,
+    nvmeof,
     ofed,
     packages,
     pcie,
@@ -48,6 +50,8 @@ COMPONENTS: tuple[Component, ...] = (
     ports.COMPONENT,
     firmware.COMPONENT,
     scratch.COMPONENT,
+    nvmeof.COMPONENT,
+    nfs.COMPONENT,
     lustre.COMPONENT,
     beegfs.COMPONENT,
 )

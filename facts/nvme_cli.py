@@ -1,4 +1,4 @@
-"""What nvme-cli prints: drives (``nvme list``), subsystems (``nvme list-subsys``), its version.
+"""What nvme-cli prints of drives (``nvme list``) and subsystems (``nvme list-subsys``).
 
 The shapes follow its releases: flat drives (1.x, and 2.x without ``-v``), hosts with subsystems
 (2.x with ``-v``, and always from 2.11 on); one object of subsystems (1.x), a list of hosts (2.x).
@@ -187,14 +187,3 @@ def _number(entry: dict[str, object], key: str) -> int | None:
     if isinstance(value, str) and re.fullmatch("[0-9]{1,40}", value):
         return int(value)
     return value if isinstance(value, int) else None
-
-
-_VERSION = re.compile(r"^nvme version ([0-9]+)\.([0-9]+)", re.MULTILINE)
-
-
-def parse_version(text: str) -> tuple[int, int]:
-    """Read ``nvme version``: major and minor. Raises ValueError."""
-    found = _VERSION.search(text)
-    if found is None:
-        raise ValueError(f"expected 'nvme version X.Y', got {text.strip()[:60]!r}")
-    return int(found[1]), int(found[2])

@@ -211,7 +211,7 @@ def _beegfs(text: str, rc: int, command: str) -> Parsed:
     return beegfs(text, rc, command)
 
 
-def _fio(text: str, rc: int) -> Parsed:
+def _fio(text: str, _: int) -> Parsed:
     from facts.fio import parse_fio
 
     return parse_fio(text)
@@ -223,7 +223,7 @@ def _lctl_devices(text: str, rc: int) -> Parsed:
     return parse_devices(text, rc)
 
 
-def _lfs_df(text: str, rc: int) -> Parsed:
+def _lfs_df(text: str, _: int) -> Parsed:
     from facts.lfs import parse_df
 
     return parse_df(text)
@@ -242,9 +242,9 @@ def _nvme(text: str, rc: int) -> Parsed:
 
 
 def _proc_mounts(text: str, rc: int) -> Parsed:
-    from railwright.cli.parsed_storage import proc_mounts
+    from facts.proc_mounts import parse_proc_mounts
 
-    return proc_mounts(text)
+    return {where: mount.to_json() for where, mount in parse_proc_mounts(text, rc).items()}
 
 
 TOOLS: Mapping[str, Callable[[str, int], Parsed]] = {

@@ -1,14 +1,16 @@
-"""What a node's drivers ask of its kernel modules: nouveau kept out, parameters of nvidia.
+"""What a node's drivers ask of its kernel modules: nouveau kept out, parameters of nvidia, and
+whether the kernel joins the paths of an NVMe drive.
 
 Here is what the inventory alone tells, so that the probe can ask for those modules.
 """
 
 from railwright.schema import ModulesSpec, Node
+from railwright.schema.base import module_name
 from railwright.schema.drivers import GpuDriverSpec
 from railwright.schema.drivers_consistency import P2PDMA_DWORDS
 from railwright.schema.modules import Parameter, ParameterText
 
-NOUVEAU = "nouveau"
+NOUVEAU, NVME_CORE = "nouveau", "nvme_core"
 
 
 def has_ofed(node: Node) -> bool:
@@ -27,14 +29,18 @@ def modules_of(node: Node) -> ModulesSpec:
     One file of modprobe.d has them all: of NVreg_RegistryDwords given twice the later one takes
     the former's keys away, and nouveau is kept out as any other module is.
     """
-    driver = node.gpu_driver
-    if driver.version is None:
+    options, blacklist = {**node.modules.options}, node.modules.blacklist
+    driver, multipath = node.gpu_driver, node.nvmeof.multipath
+    if multipath is not None:
+        core = next((name for name in options if module_name(name) == NVME_CORE), NVME_CORE)
+        options[core] = {**options.get(core, {}), "multipath": multipath}
+    if driver.version is not None:
+        nvidia = nvidia_options(driver, p2pdma=node.gds.mode == "p2pdma")
+        if nvidia:
+            options["nvidia"] = nvidia
+        blacklist |= {NOUVEAU}
+    if driver.version is None and multipath is None:
         return node.modules
-    options = {**node.modules.options}
-    nvidia = nvidia_options(driver, p2pdma=node.gds.mode == "p2pdma")
-    if nvidia:
-        options["nvidia"] = nvidia
-    blacklist = node.modules.blacklist | {NOUVEAU}
     return node.modules.model_copy(update={"options": options, "blacklist": blacklist})
 
 

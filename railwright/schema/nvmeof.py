@@ -50,8 +50,8 @@ class NvmeofSpec(Spec):
     )
     multipath: StrictBool | None = Field(
         default=None,
-        description="Whether the kernel itself makes one drive of several paths; null is not "
-        "looked at. It is a parameter of nvme_core: modules.options sets it.",
+        description="Whether the kernel itself makes one drive of several paths; null leaves "
+        "it alone. It is written as the parameter multipath of nvme_core.",
     )
 
 

@@ -227,14 +227,15 @@ def _volume_problems(
     description: Description, nodes: Iterable[Node], origins: Mapping[str, Merged]
 ) -> Iterator[Problem]:
     """Volumes that two hosts would mount, and write over each other."""
-    volumes = ((node.name, node.storage.of(NvmeofVolume)) for node in nodes)
-    for host, where, first, elsewhere in shared(volumes):
+    volumes = {node.name: node.storage.of(NvmeofVolume) for node in nodes}
+    for host, where, first, elsewhere in shared(volumes.items()):
+        namespace = volumes[host][where].namespace
         layer = origins[host].origins.get(("storage", "mounts", where))
         yield Problem(
             file=layer.file if layer else description.file,
             owner=layer.owner if layer else f"host {host}",
             field=f"storage.mounts.{where}.namespace",
-            value=where,
+            value=f"{namespace.kind} {namespace.value}",
             expected=f"a namespace of its own: {first} has this one at {elsewhere}",
         )
 

@@ -41,7 +41,12 @@ def site(tmp_path: Path, group: str, text: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("page", "group"), [("docs/drivers.md", "hgx_h100"), ("README.md", "roce")]
+    ("page", "group"),
+    [
+        ("docs/drivers.md", "hgx_h100"),
+        ("docs/storage.md", "training"),
+        ("README.md", "roce"),
+    ],
 )
 def test_a_group_file_of_the_documentation_is_valid(
     page: str, group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
