@@ -19,7 +19,7 @@ import pytest
 from tests.lab.commands import Changes, Commands, announced
 from tests.lab.demo import changes, run
 from tests.lab.lab import Lab
-from tests.storage.site import CLIENT, DISTRO, KEY_FILE, SERVER, server_address
+from tests.storage.site import AUTHENTICATED, CLIENT, DISTRO, KEY_FILE, SERVER, server_address
 
 HERE = Path(__file__).parent
 COMPONENTS = ("scratch", "nvmeof", "nfs")
@@ -86,7 +86,8 @@ def railed(lab: Lab) -> Lab:
 def served(railed: Lab) -> Lab:
     """The server serves, and will after each boot."""
     unit = (HERE / "target.service").read_text()
-    unit = unit.replace("@ADDRESS@", server_address()).replace("@KEY@", "/etc/lab-target.key")
+    unit = unit.replace("@ADDRESS@", server_address())
+    unit = unit.replace("@KEY@", "/etc/lab-target.key" if AUTHENTICATED else "")
     put(railed, SERVER, "/etc/exports", _EXPORT)
     put(railed, SERVER, "/etc/nfs.conf.d/lab.conf", _RDMA)
     put(railed, SERVER, "/etc/lab-target.key", KEY_FILE.read_text().strip(), "600")

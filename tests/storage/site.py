@@ -20,6 +20,8 @@ TCP_UUID = "22222222-2222-4222-8222-222222222222"
 HOST_NQN = "nqn.2014-08.lab:client"
 ALLOWED = ["live", "new_processes", "service", "link", "remount"]
 
+AUTHENTICATED = DISTRO != "bookworm"
+"""Whether the kernel has DH-HMAC-CHAP; Debian 12's is built without it."""
 KEY_FILE = Path(os.environ.get("RAILWRIGHT_LAB_KEY", layout(DISTRO).state / "dhchap.key"))
 """The key of the volume over TCP: made by the tests, known to target and client alone."""
 

@@ -2,6 +2,7 @@
 
 from railwright.site import inventory
 from tests.storage.site import (
+    AUTHENTICATED,
     CLIENT,
     HOST_NQN,
     KEY_FILE,
@@ -13,9 +14,10 @@ from tests.storage.site import (
 )
 
 ADDRESS = server_address()
+KEY = {"host_key": {"file": str(KEY_FILE)}} if AUTHENTICATED else {}
 MOUNTS = {
     "/mnt/rdma": volume("rdma", ADDRESS, filesystem="xfs", expected={"read_gb_s": 0.001}),
-    "/mnt/tcp": volume("tcp", ADDRESS, host_key={"file": str(KEY_FILE)}),
+    "/mnt/tcp": volume("tcp", ADDRESS, **KEY),
     "/mnt/nfs": {"kind": "nfs", "server": ADDRESS, "export": "/srv/export", "version": "4.2"},
     "/scratch": scratch("0", "1"),
 }
