@@ -12,6 +12,7 @@ from deploys.components import COMPONENTS
 from railwright.component import UNREAD, sections_of, settings_of, unread
 from railwright.converge import unmet
 from railwright.schema import FirmwareSpec, GdsSpec, GpuDriverSpec, Node, OfedSpec
+from railwright.schema.beegfs import BeegfsSpec
 from railwright.schema.lustre import LustreSpec
 from railwright.schema.storage import StorageSpec
 from railwright.settings import Change
@@ -22,7 +23,20 @@ from tests.unit.test_recorded import ROOT, fleet, node, snapshot
 __all__ = ["node"]
 
 STORAGE = StorageSpec.model_validate(
-    {"mounts": {"/scratch": {"kind": "scratch", "raid": 0, "disks": ["nvme-a", "nvme-b"]}}}
+    {
+        "mounts": {
+            "/scratch": {"kind": "scratch", "raid": 0, "disks": ["nvme-a", "nvme-b"]},
+            "/mnt/nfs": {"kind": "nfs", "server": "10.64.0.9", "export": "/data"},
+            "/mnt/beegfs": {"kind": "beegfs", "management": "mgmt01", "auth": "disabled"},
+            "/mnt/volume": {
+                "kind": "nvmeof",
+                "transport": "tcp",
+                "nqn": "nqn.2014-08.org.example:v1",
+                "portals": [{"address": "10.64.0.9"}],
+                "namespace": {"nsid": 1},
+            },
+        }
+    }
 )
 BAD = {
     "deadline": Section(stdout="", rc=None, ended="deadline"),
@@ -52,6 +66,7 @@ def test_an_unread_component_is_one_setting() -> None:
             "gpu_driver": GpuDriverSpec(version="580.95.05"),
             "gds": GdsSpec(mode="p2pdma"),
             "lustre": LustreSpec(parameters={"at_max": 600}),
+            "beegfs": BeegfsSpec(major=8),
             "storage": STORAGE,
         }
     )

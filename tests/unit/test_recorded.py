@@ -84,6 +84,7 @@ def test_a_converged_node_has_nothing_to_do_and_all_components_that_it_asks_for_
     (report,) = judge([node], {"gpu001": snapshot("converged")}, COMPONENTS)
     settings = [finding.setting for finding in report.findings]
     idle = {"firmware", "packages", "ofed", "gpu_driver", "gds"}
+    idle |= {"scratch", "nvmeof", "nfs", "lustre", "beegfs"}
     asked = {component.name for component in COMPONENTS} - idle
     assert len(asked) == 11
     assert {setting.component for setting in settings} == asked
