@@ -12,12 +12,14 @@ import click
 from railwright.cli.commands import railwright
 from railwright.cli.fabric import fabric as fabric_group
 from railwright.cli.gds import gds as gds_group
+from railwright.cli.size import size as size_group
 from railwright.cli.storage import storage as storage_group
 
 ERROR = 1
 
 railwright.add_command(fabric_group)
 railwright.add_command(gds_group)
+railwright.add_command(size_group)
 railwright.add_command(storage_group)
 
 

@@ -1,0 +1,1 @@
+"""From a model to memory, checkpoints, step time and cost, and which host fact limits."""
