@@ -96,7 +96,8 @@ OFED = Section(
 DKMS = Section(
     name="drivers_dkms",
     for_drivers=True,
-    deadline_s=60,
+    # It runs modinfo for each module and kernel, on a node that may be busy.
+    deadline_s=180,
     script="command -v dkms >/dev/null || return 127\ndkms status",
 )
 FABRIC_MANAGER = Section(
