@@ -51,9 +51,9 @@ demo: setup
 fabric: setup
 	$(BIN)/python -m pytest -q tests/fabric
 
-# Both scenarios, and then that the verify of each fails where a component is idle.
+# All scenarios, and then that the verify of each fails where a component is idle.
 molecule: setup
-	cd tests && molecule test && molecule test -s drivers
+	cd tests && molecule test && molecule test -s drivers && molecule test -s storage
 	$(BIN)/python -m pytest -q tests/molecule
 
 # dnf itself, in a container that looks like a node of EL 9.

@@ -44,7 +44,7 @@ MOLECULE = Recipe(
         *("chrony", "dbus", "iproute2", "kmod", "opensm", "procps"),
         *("systemd", "systemd-sysv", "udev"),
         # What drivers' packages take from the distribution.
-        *("dkms", "libc6-dev", "lsof", "pciutils"),
+        *("build-essential", "dkms", "libc6-dev", "lsof", "pciutils"),
     ),
     hook=_HERE / "customize.sh",
     reads=(

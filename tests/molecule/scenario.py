@@ -11,6 +11,8 @@ BIN = Path(sys.executable).parent
 
 DRIVERS = ("packages", "ofed", "gpu_driver", "gds")
 """Components that only the containers of the scenario ``drivers`` are asked for."""
+STORAGE = ("scratch", "nvmeof", "nfs", "lustre", "beegfs")
+"""Likewise of the scenario ``storage``."""
 
 
 def molecule(scenario: str, step: str, **environment: str) -> subprocess.CompletedProcess[str]:

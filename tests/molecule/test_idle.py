@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 
 from deploys.components import COMPONENTS
-from tests.molecule.scenario import DRIVERS, assert_verify_fails_where_idle, molecule
+from tests.molecule.scenario import DRIVERS, STORAGE, assert_verify_fails_where_idle, molecule
 
 
 @pytest.fixture(autouse=True)
@@ -16,8 +16,8 @@ def _bare_container() -> Iterator[None]:
     molecule("default", "destroy")
 
 
-# What firmware persists is in the NICs, and the container is asked for no drivers.
-NOT_ASKED_FOR = {"firmware", *DRIVERS}
+# What firmware persists is in the NICs, and the container is asked for no drivers and no storage.
+NOT_ASKED_FOR = {"firmware", *DRIVERS, *STORAGE}
 NAMES = [component.name for component in COMPONENTS if component.name not in NOT_ASKED_FOR]
 
 

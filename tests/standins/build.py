@@ -7,7 +7,16 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.standins import debs_cuda, debs_doca, debs_lab, keys, repository, rpms
+from tests.standins import (
+    debs_beegfs,
+    debs_cuda,
+    debs_doca,
+    debs_lab,
+    debs_lustre,
+    keys,
+    repository,
+    rpms,
+)
 from tests.standins.debs import Deb, build
 from tests.standins.keys import Key
 from tests.standins.marks import PAYLOAD
@@ -19,6 +28,8 @@ _STAMP = "recipe"
 # Labels as apt_preferences of NVIDIA's guides and azhpc-images pin by them (l=DOCA-HOST).
 _DOCA = ("NVIDIA", "DOCA-HOST")
 _CUDA = ("NVIDIA", "NVIDIA CUDA")
+_LUSTRE = ("Whamcloud", "lustre-client")
+_BEEGFS = ("ThinkParQ", "BeeGFS")
 
 
 def has_rpm_tools() -> bool:
@@ -41,10 +52,11 @@ def recipe_key() -> str:
 def ensure(folder: Path) -> Path:
     """The repositories in ``folder``, built if it has none of this recipe; ``folder`` itself.
 
-    ``apt/doca`` and ``apt/cuda`` are signed by a key each, ``apt/doca-other-key`` is DOCA's signed
-    by another one, ``apt/lab`` stands in for hardware; ``dnf/`` likewise where the tools of rpm are
-    here. ``keys/`` has the public keys and fingerprints.json. Keys stay what they are when the rest
-    is built anew. Raises CalledProcessError where a tool fails.
+    ``apt/doca``, ``apt/cuda``, ``apt/lustre`` and ``apt/beegfs`` are signed by a key each,
+    ``apt/doca-other-key`` is DOCA's signed by another one, ``apt/lab`` stands in for hardware;
+    ``dnf/`` likewise where the tools of rpm are here. ``keys/`` has the public keys and
+    fingerprints.json. Keys stay what they are when the rest is built anew.
+    Raises CalledProcessError where a tool fails.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -66,6 +78,8 @@ def _build(folder: Path) -> None:
         apt(folder / "apt/doca", doca, made["doca"], *_DOCA)
         apt(folder / "apt/doca-other-key", doca, made["other"], *_DOCA)
         apt(folder / "apt/cuda", cuda, made["cuda"], *_CUDA)
+        apt(folder / "apt/lustre", list(debs_lustre.packages()), made["lustre"], *_LUSTRE)
+        apt(folder / "apt/beegfs", list(debs_beegfs.packages()), made["beegfs"], *_BEEGFS)
         apt(folder / "apt/lab", list(debs_lab.packages()), made["cuda"], "railwright", "lab")
         if has_rpm_tools():
             rpms.build(folder, made)

@@ -1,6 +1,6 @@
 """A stand-in package: its control data, its files of the payload, its maintainer scripts, its deb.
 
-Which there are is in debs_doca and debs_cuda.
+Which there are is in debs_doca, debs_cuda, debs_lustre, debs_beegfs and debs_lab.
 """
 
 import os
@@ -134,6 +134,20 @@ if [ "$1" = purge ]; then
 fi
 """,
     }
+
+
+def enabled_scripts(unit: str) -> dict[str, str]:
+    """Scripts that dh_installsystemd --no-start writes: the unit is enabled, and boots start it."""
+    scripts = service_scripts(unit)
+    scripts["postinst"] = f"""case $1 in
+    configure)
+        deb-systemd-helper unmask {unit} >/dev/null || true
+        deb-systemd-helper enable {unit} >/dev/null || true
+        if [ -d /run/systemd/system ]; then systemctl --system daemon-reload >/dev/null || true; fi
+        ;;
+esac
+"""
+    return scripts
 
 
 def alternative_scripts(name: str, link: str, path: str, priority: int) -> dict[str, str]:

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-SIGNERS = ("doca", "cuda", "other")
+SIGNERS = ("doca", "cuda", "lustre", "beegfs", "other")
 """Each repository has a key of its own; ``other`` signs what nodes must not take."""
 
 

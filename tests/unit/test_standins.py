@@ -14,7 +14,15 @@ from facts.nvidia_proc import parse_nvidia_version
 from facts.nvidia_smi import SmiReport, parse_query
 from facts.ofed import parse_ofed_info
 from railwright.gds.jsonc import parse
-from tests.standins import debs_cuda, debs_doca, debs_lab, keys, releases
+from tests.standins import (
+    debs_beegfs,
+    debs_cuda,
+    debs_doca,
+    debs_lab,
+    debs_lustre,
+    keys,
+    releases,
+)
 from tests.standins.build import apt
 from tests.standins.debs import NOTE, Deb
 from tests.standins.keys import Key
@@ -22,7 +30,8 @@ from tests.standins.marks import PAYLOAD, Marks, copy
 from tests.unit.apt_root import AptRoot
 
 DOCA, CUDA = list(debs_doca.packages()), list(debs_cuda.packages())
-ALL = [*DOCA, *CUDA, *debs_lab.packages()]
+STORAGE = [*debs_lustre.packages(), *debs_beegfs.packages()]
+ALL = [*DOCA, *CUDA, *STORAGE, *debs_lab.packages()]
 OLD, NEW = releases.DRIVERS
 BANNER = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}  Release Build  (x@y)  \n"
 HEAD = re.compile(r"(?m)^(?:#|/\*| \*|    //)? ?.*[Ss]tand-in of railwright's tests")

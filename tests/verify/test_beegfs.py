@@ -151,8 +151,9 @@ def test_interfaces(host: Host, node: Node, case: tuple[str, Any, str, list[str]
 @for_each(_each_build)
 def test_what_it_is_built_against(host: Host, node: Node, case: tuple[str, str | None]) -> None:
     name, value = case
-    text = host.check_output(f"grep -v '^ *#' {BUILD[node.beegfs.build]}")
-    found = re.findall(rf"\b{name}=(\S+)", text)
+    lines = host.check_output(f"cat {BUILD[node.beegfs.build]}").splitlines()
+    told = [line for line in lines if not line.lstrip().startswith("#")]
+    found = re.findall(rf"\b{name}=(\S+)", "\n".join(told))
     assert found == ([] if value is None else [value])
 
 
@@ -181,6 +182,7 @@ def test_mount(host: Host, node: Node, case: tuple[str, Any], owns_kernel: bool)
         shown = [row.split() for row in rows if row.split()[1] == where]
         assert [row[2] for row in shown] == ["beegfs"]
         assert f"cfgFile={mount.config}" in shown[0][3].split(",")
+        assert host.run(f"timeout -s KILL 10 stat -f {where}").rc == 0
 
 
 @for_each(_each_mount)
