@@ -10,7 +10,9 @@ import os
 import secrets
 import subprocess
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +21,15 @@ import pytest
 from tests.lab.commands import Changes, Commands, announced
 from tests.lab.demo import changes, run
 from tests.lab.lab import Lab
-from tests.storage.site import AUTHENTICATED, CLIENT, DISTRO, KEY_FILE, SERVER, server_address
+from tests.storage.site import (
+    AUTHENTICATED,
+    CLIENT,
+    DISTRO,
+    KEY_FILE,
+    SECRET_FILE,
+    SERVER,
+    server_address,
+)
 
 HERE = Path(__file__).parent
 COMPONENTS = ("scratch", "nvmeof", "nfs")
@@ -30,6 +40,8 @@ _INSTALL = (
     "DEBIAN_FRONTEND=noninteractive apt-get -qq -y install "
     "fio mdadm nfs-common nvme-cli xfsprogs {more} >/dev/null"
 )
+ARGUMENTS = "/var/tmp/lab-arguments"
+
 _EXPORT = "/srv/export *(rw,no_root_squash,fsid=1,no_subtree_check)\n"
 _RDMA = "[nfsd]\nrdma=y\nrdma-port=20049\n"
 
@@ -44,10 +56,27 @@ def pyinfra(inventory: str, *options: str) -> subprocess.CompletedProcess[str]:
     return run(("pyinfra", *options, site(inventory).inventory, "deploys/gpu_node.py"), DISTRO)
 
 
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """All that a run printed, each blank a single one."""
+    return " ".join((done.stdout + done.stderr).split())
+
+
 def put(lab: Lab, name: str, path: str, content: str, mode: str = "644") -> None:
     script = f"mkdir -p $(dirname {path}) && cat >{path} && chmod {mode} {path}"
     done = lab.run(name, script, stdin=content)
     assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def watched(lab: Lab) -> Iterator[None]:
+    """Note the arguments of all processes of the client meanwhile, in ``ARGUMENTS``."""
+    loop = f"while :; do cat /proc/[0-9]*/cmdline | tr '\\0' ' ' >>{ARGUMENTS}; sleep 0.3; done"
+    started = lab.run(CLIENT, f'systemd-run -q --unit=lab-watch sh -c "{loop}"')
+    assert started.returncode == 0, started.stderr
+    try:
+        yield
+    finally:
+        lab.run(CLIENT, "systemctl stop lab-watch")
 
 
 def dhchap_key() -> str:
@@ -68,7 +97,7 @@ def lab() -> Lab:
         found.down()
         found = Lab.up(DISTRO, 2, print, spares=3)
         KEY_FILE.write_text(f"{dhchap_key()}\n")
-        KEY_FILE.chmod(0o600)
+        SECRET_FILE.write_text(f"{secrets.token_hex(32)}\n")
         more = {CLIENT: "", SERVER: "nfs-kernel-server"}
         with ThreadPoolExecutor() as pool:
             scripts = [_INSTALL.format(more=one) for one in more.values()]

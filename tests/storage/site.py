@@ -25,6 +25,9 @@ AUTHENTICATED = DISTRO != "bookworm"
 KEY_FILE = Path(os.environ.get("RAILWRIGHT_LAB_KEY", layout(DISTRO).state / "dhchap.key"))
 """The key of the volume over TCP: made by the tests, known to target and client alone."""
 
+SECRET_FILE = KEY_FILE.with_name("conn.auth")
+"""The secret of BeeGFS, made by the tests."""
+
 _RAILS = {
     "nics": {0: {"pci": "0000:13:00.0"}, 1: {"pci": "0000:83:00.0"}},
     "plan": {"prefix": "10.64.0.0/12", "rail_prefix_length": 20},
