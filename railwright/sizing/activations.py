@@ -21,7 +21,7 @@ def layer_bytes(layout: Layout) -> Quantity:
         # The layer's input alone.
         return size(tokens * _WIDTH * layout.model.hidden / whole_ways)
     bytes_per_token = _whole_bytes(layout) / whole_ways + _split_bytes(layout) / tensor
-    kept = size(tokens * bytes_per_token)
+    kept = size(tokens * (bytes_per_token + _copied_bytes(layout)))
     return kept + _scores(layout) if layout.batch.recompute == "none" else kept
 
 
@@ -50,8 +50,15 @@ def _inner_width(layout: Layout) -> int:
         return times * model.feed_forward
     experts = model.experts
     passed = experts.per_token + experts.shared
-    # A routed token is copied to its experts, and what comes back is kept for the weighing.
-    return times * passed * experts.feed_forward + 2 * experts.per_token * model.hidden
+    # What comes back of a token's experts is kept for the weighing.
+    return times * passed * experts.feed_forward + experts.per_token * model.hidden
+
+
+def _copied_bytes(layout: Layout) -> float:
+    """Bytes of a token's copies that go into its experts: whole on each tensor rank, of which each
+    has a part of every expert's width."""
+    experts = layout.model.experts
+    return _WIDTH * experts.per_token * layout.model.hidden if experts else 0
 
 
 def _scores(layout: Layout) -> Quantity:
@@ -69,14 +76,34 @@ def in_flight(layout: Layout) -> float:
     micro-batches. Interleaved with v chunks: (p − 1)/(p·v) more (the paper's section 4.2.3).
     """
     stages, chunks = layout.parallel.pipeline, layout.parallel.chunks
-    if chunks > 1:
-        return layout.stage_layers * stages * (1 + (stages - 1) / (stages * chunks))
-    return layout.stage_layers * min(stages, layout.micro_batches)
+    kept = stages * (1 + (stages - 1) / (stages * chunks)) if chunks > 1 else stages
+    return layout.stage_layers * min(kept, layout.micro_batches)
+
+
+def last_in_flight(layout: Layout) -> float:
+    """Layers' worth that the last stage keeps: of one micro-batch, which goes back at once;
+    interleaved, of p micro-batches in all chunks but its last."""
+    stages, chunks = layout.parallel.pipeline, layout.parallel.chunks
+    return layout.stage_layers * ((chunks - 1) * stages + 1) / chunks
 
 
 def activation_bytes(layout: Layout) -> Quantity:
-    """All layers' activations of the first stage, which keeps most."""
+    """All layers' activations of the first stage, which keeps most of them."""
     return layer_bytes(layout) * in_flight(layout)
+
+
+def fullest_end(layout: Layout) -> tuple[Quantity, Quantity]:
+    """Activations and logits of the first or of the last stage, whichever has more.
+
+    The last stage keeps fewer activations and has the logits, which of a small model with a large
+    vocabulary are more than all else.
+    """
+    logits = logits_bytes(layout)
+    if layout.parallel.pipeline == 1:
+        return activation_bytes(layout), logits
+    first = (activation_bytes(layout), size(0))
+    last = (layer_bytes(layout) * last_in_flight(layout), logits)
+    return max(first, last, key=lambda kept: (kept[0] + kept[1]).value)
 
 
 def working_bytes(layout: Layout) -> Quantity:
@@ -90,9 +117,7 @@ def working_bytes(layout: Layout) -> Quantity:
 
 
 def logits_bytes(layout: Layout) -> Quantity:
-    """Logits in fp32, and the inputs of output norm and matrix: 4·s·b/t·(h + v), where the first
-    stage is the last one too (the paper's section 4.3)."""
-    if layout.parallel.pipeline > 1:
-        return size(0)
+    """Logits in fp32, and the inputs of output norm and matrix, of the last stage: 4·s·b/t·(h + v)
+    (the paper's section 4.3)."""
     width = layout.model.hidden + layout.model.vocabulary
     return size(4 * layout.local_tokens * width / layout.parallel.tensor)

@@ -16,9 +16,11 @@ from railwright.sizing.checkpoint import (
     young,
 )
 from railwright.sizing.document import Answer, Breakdown, Change, Limit, Line, Section
-from railwright.sizing.fields import Rate, Seconds
+from railwright.sizing.fields import Rate, Seconds, Span
 from railwright.sizing.hardware import hardware
 from railwright.sizing.host import Host
+from railwright.sizing.memory import WIDTH
+from railwright.sizing.parallel import SizingError
 from railwright.sizing.question import RecipeQuestion, host_lines
 from railwright.sizing.rules import checkpoint_bandwidth
 from railwright.sizing.units import Quantity, seconds
@@ -27,7 +29,7 @@ from railwright.sizing.units import Quantity, seconds
 class CheckpointQuestion(RecipeQuestion):
     """A checkpoint of all model states, and the interval between two of them."""
 
-    window: Seconds = Field(default=seconds(120), description="Time in which it must be written.")
+    window: Span = Field(default=seconds(120), description="Time in which it must be written.")
     storage_write: Rate | None = Field(
         default=None, description="What storage writes, all nodes together."
     )
@@ -40,18 +42,18 @@ class CheckpointQuestion(RecipeQuestion):
     without_weights: bool = Field(
         default=False, description="The 16-bit weights are left out: the master has them."
     )
-    node_mtbf: Seconds | None = Field(
+    node_mtbf: Span | None = Field(
         default=None, description="A node's mean time between failures, such as 6000h."
     )
     restart: Seconds = Field(
         default=seconds(600), description="Time from a failure to training again (assumed)."
     )
-    interval: Seconds | None = Field(default=None, description="Interval; default: Daly's.")
+    interval: Span | None = Field(default=None, description="Interval; default: Daly's.")
 
     def answer(self) -> Answer:
         host = self.host()
         parameters, _ = self.counts()
-        each = self.recipe().checkpoint_bytes - (2 if self.without_weights else 0)
+        each = self._bytes_of_a_parameter()
         amount = checkpoint_bytes(parameters, each)
         bandwidth = needed_bandwidth(amount, self.window)
         plan = self._plan(amount, host, self._path(host))
@@ -80,8 +82,16 @@ class CheckpointQuestion(RecipeQuestion):
             breakdown=Breakdown(title="Share of time that is lost", parts=plan.shares()),
             limit=self._limit(amount, host),
             rules=(checkpoint_bandwidth(parameters, self.window),),
-            notes=self._notes(host),
+            notes=self._notes(host, plan),
         )
+
+    def _bytes_of_a_parameter(self) -> int:
+        recipe = self.recipe()
+        if not self.without_weights:
+            return recipe.checkpoint_bytes
+        if recipe.master is None:
+            raise SizingError("without a master copy the weights cannot be left out")
+        return recipe.checkpoint_bytes - WIDTH[recipe.weights]
 
     def _held(self) -> str:
         recipe = self.recipe()
@@ -112,9 +122,16 @@ class CheckpointQuestion(RecipeQuestion):
     def _plan(self, amount: Quantity, host: Host, path: WritePath) -> "IntervalPlan":
         cost = self._cost(amount, path)
         part = self.node_mtbf or hardware().gpu_mtbf.value / host.gpus
-        mtbf = job_mtbf(part, self.node_count())
+        return self._interval_plan(cost, job_mtbf(part, self.node_count()))
+
+    def _interval_plan(self, cost: CheckpointCost, mtbf: Quantity) -> "IntervalPlan":
         best = daly(cost.stall, mtbf)
         # In the background one must be written before the next one starts.
+        if self.asynchronous and self.interval is not None and self.interval < cost.write:
+            raise SizingError(
+                f"a checkpoint takes {cost.write} to write: the next one cannot start after "
+                f"{self.interval} (--interval)"
+            )
         interval = self.interval or max(best, cost.write)
         return IntervalPlan(
             cost=cost,
@@ -143,9 +160,7 @@ class CheckpointQuestion(RecipeQuestion):
             f"lost {base.lost.total:.2%} → {then.lost.total:.2%}",
             gain=1 - then.cost.write.value / base.cost.write.value,
         )
-        twice = base.model_copy(
-            update={"lost": waste(base.interval, base.cost.stall, self.restart, base.mtbf * 2)}
-        )
+        twice = self._interval_plan(base.cost, base.mtbf * 2)
         failures = Change(
             fact="MTBF of a node",
             now=f"job: {base.mtbf}",
@@ -158,8 +173,13 @@ class CheckpointQuestion(RecipeQuestion):
             return Limit(fact="not known", why=why, changes=(failures,))
         return Limit(fact=name, why=why, changes=(change, failures))
 
-    def _notes(self, host: Host) -> tuple[str, ...]:
+    def _notes(self, host: Host, plan: "IntervalPlan") -> tuple[str, ...]:
         found = ["gradients are not saved; the state of data loaders and generators is small"]
+        if plan.lost.total >= 1:
+            found.append(
+                "this makes no progress: a failure comes before what it takes to write and to "
+                "restart pays"
+            )
         if self.node_mtbf is None:
             source = hardware().sources[hardware().gpu_mtbf.source].title
             found.append(

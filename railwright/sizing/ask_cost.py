@@ -7,7 +7,7 @@ from pydantic import Field
 
 from railwright.sizing.cost import CostPlan, WayCost, break_even, costs
 from railwright.sizing.document import Answer, Breakdown, Line, Section
-from railwright.sizing.fields import Seconds
+from railwright.sizing.fields import Span
 from railwright.sizing.question import Many, Question
 from railwright.sizing.units import Quantity
 
@@ -17,7 +17,7 @@ class CostQuestion(Question):
 
     found: CostPlan
     gpus: Many | None = Field(default=None, description="GPUs; default: the plan's.")
-    time: Seconds | None = Field(default=None, description="Time; default: the plan's.")
+    time: Span | None = Field(default=None, description="Time; default: the plan's.")
     used: Annotated[float, Field(ge=0, le=1)] | None = Field(
         default=None, description="Share of the time that GPUs work; default: the plan's."
     )
@@ -46,7 +46,8 @@ class CostQuestion(Question):
 def _section(way: WayCost) -> Section:
     lines = [Line(name=name, amount=amount) for name, amount in way.parts.items()]
     lines.append(Line(name="total", amount=way.total))
-    lines.append(Line(name="of a GPU hour that is used", amount=way.per_used_gpu_hour))
+    if way.per_used_gpu_hour is not None:
+        lines.append(Line(name="of a GPU hour that is used", amount=way.per_used_gpu_hour))
     return Section(title=way.name, lines=tuple(lines))
 
 

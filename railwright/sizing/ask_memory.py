@@ -17,7 +17,7 @@ from railwright.sizing.memory import (
     state_bytes,
     training_memory,
 )
-from railwright.sizing.parallel import Layout, Parallelism, SizingError
+from railwright.sizing.parallel import Layout, Parallelism, check_serving
 from railwright.sizing.question import LayoutQuestion, Many, host_lines
 from railwright.sizing.rules import zero3_memory
 from railwright.sizing.units import Quantity, size
@@ -82,7 +82,7 @@ class MemoryQuestion(LayoutQuestion):
             ),
             limit=_limit(found.total, host),
             rules=rules,
-            notes=found.notes,
+            notes=(*found.notes, *_measure(host)),
         )
 
     def _by_number(self, host: Host) -> Answer:
@@ -106,9 +106,11 @@ class MemoryQuestion(LayoutQuestion):
 
     def _serving(self, host: Host) -> Answer:
         model = self.transformer()
-        if model.heads % self.tensor:
-            raise SizingError(f"tensor {self.tensor} does not divide {model.heads} heads")
-        parallel = Parallelism(tensor=self.tensor, pipeline=self.pipeline, expert=self.expert)
+        # Experts are spread over replicas of the rest, each of which serves its own sequences.
+        parallel = Parallelism(
+            tensor=self.tensor, pipeline=self.pipeline, expert=self.expert, data=self.expert
+        )
+        check_serving(model, parallel)
         asked = Serving(
             sequences=self.sequences, tokens=self.tokens, weights=self.weights, cache=self.cache
         )
@@ -116,7 +118,10 @@ class MemoryQuestion(LayoutQuestion):
         width = 2 if self.cache == "bf16" else 1
         each = Line(name="KV cache of a token", says=f"{model.kv_bytes_per_token(width):,.0f} B")
         question = (
-            f"{model.name} served by tensor {self.tensor} × pipeline {self.pipeline}: "
+            f"{model.name} served by tensor {self.tensor} × pipeline {self.pipeline}, experts over "
+            f"{self.expert} replicas, each of {self.sequences} sequences of {self.tokens} tokens"
+            if self.expert > 1
+            else f"{model.name} served by tensor {self.tensor} × pipeline {self.pipeline}: "
             f"{self.sequences} sequences of {self.tokens} tokens"
         )
         return self._answer(host, found, question, (Section(title="KV cache", lines=(each,)),))
@@ -141,6 +146,15 @@ class MemoryQuestion(LayoutQuestion):
             total = training_memory(variant, self.recipe(), self.runtime).total
             if total < base:
                 yield Line(name=name, amount=total, says="in all")
+
+
+def _measure(host: Host) -> tuple[str, ...]:
+    if host.origins.get("hbm") in ("given", "inventory"):
+        return ()
+    return (
+        f"{host.hbm} is the data sheet's figure at 10⁹ bytes a GB; drivers report some 5 to 7 % "
+        "more (an H100 of 80 GB: 81559 MiB, 85.5 GB). Give --hbm to go by yours",
+    )
 
 
 def _fits(total: Quantity, host: Host) -> Line:

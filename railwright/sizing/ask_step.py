@@ -27,7 +27,7 @@ class StepQuestion(LayoutQuestion):
         default=0.65, description="What kernels reach of the peak (assumed; 0.6 to 0.75 is usual)."
     )
     overlap: Annotated[float, Field(ge=0, le=1)] = Field(
-        default=1.0, description="Share of backward behind which data-parallel traffic may hide."
+        default=1.0, description="Share of the computation behind which traffic may hide."
     )
     algorithm: Algorithm = Field(
         default="hierarchical", description="Of data-parallel collectives; hierarchical is by rail."

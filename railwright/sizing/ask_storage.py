@@ -7,7 +7,7 @@ from pydantic import Field
 from railwright.model import Model
 from railwright.sizing.checkpoint import checkpoint_bytes
 from railwright.sizing.document import Answer, Breakdown, Change, Limit, Line, Section
-from railwright.sizing.fields import Bytes, Rate, Seconds
+from railwright.sizing.fields import Bytes, Capacity, Rate, Span
 from railwright.sizing.host import Host
 from railwright.sizing.question import Many, RecipeQuestion, host_lines
 from railwright.sizing.storage import Feed, StorageNeed, storage_need
@@ -18,7 +18,7 @@ from railwright.sizing.units import seconds, size
 class StorageQuestion(RecipeQuestion):
     """Storage of a training: data that is read, checkpoints that are written and read back."""
 
-    tokens: Annotated[float, Field(gt=0)] = Field(
+    tokens: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=1e12, description="Tokens of the training."
     )
     token_bytes: Bytes = Field(default=size(4), description="Bytes of a token as it is stored.")
@@ -26,14 +26,14 @@ class StorageQuestion(RecipeQuestion):
         default=0.4, description="MFU, from which tokens a second follow."
     )
     sequence: Many = Field(default=8192, description="Tokens of a sequence, for attention.")
-    samples: Annotated[float, Field(ge=0)] = Field(
+    samples: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         default=0, description="Samples a second of each GPU (pictures, video), beside tokens."
     )
     sample_bytes: Bytes = Field(default=size(0), description="Bytes of a sample.")
-    data_size: Bytes | None = Field(default=None, description="Data set; default: the tokens.")
+    data_size: Capacity | None = Field(default=None, description="Data set; default: the tokens.")
     kept: Many = Field(default=3, description="Checkpoints that are kept.")
-    window: Seconds = Field(default=seconds(120), description="Time to write a checkpoint.")
-    restart_window: Seconds = Field(default=seconds(120), description="Time to read it back.")
+    window: Span = Field(default=seconds(120), description="Time to write a checkpoint.")
+    restart_window: Span = Field(default=seconds(120), description="Time to read it back.")
     storage_read: Rate | None = Field(default=None, description="What storage reads, in all.")
     storage_write: Rate | None = Field(default=None, description="What storage writes, in all.")
     storage_rate: Rate | None = Field(default=None, description="A node's network to storage.")
@@ -145,11 +145,7 @@ def _limit(need: StorageNeed, has: StorageWays) -> Limit:
         "nodes' way to storage, read": (need.read, has.nodes_read),
         "nodes' way to storage, write": (need.writing_checkpoint, has.nodes_write),
     }
-    known = {
-        name: (wants, rate)
-        for name, (wants, rate) in asked.items()
-        if rate is not None and rate.value
-    }
+    known = {name: (wants, rate) for name, (wants, rate) in asked.items() if rate is not None}
     if not known:
         why = (
             "nobody says what storage does: give --storage-read and --storage-write, or --measured"

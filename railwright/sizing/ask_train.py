@@ -5,9 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from railwright.sizing.document import Answer, Change, Limit, Line, Section
-from railwright.sizing.fields import Seconds
+from railwright.sizing.fields import Span
 from railwright.sizing.host import Host
-from railwright.sizing.parallel import SizingError
 from railwright.sizing.question import Many, ModelQuestion, host_lines
 from railwright.sizing.rules import training_time_rule
 from railwright.sizing.training import (
@@ -25,7 +24,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 class TrainQuestion(ModelQuestion):
     """Time from the number of tokens and the MFU that is reached."""
 
-    tokens: Annotated[float, Field(gt=0)] = Field(
+    tokens: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=1e12, description="Tokens of the training."
     )
     mfu: Share | None = Field(
@@ -35,7 +34,7 @@ class TrainQuestion(ModelQuestion):
         default=1.0, description="Share of time that makes progress; `size checkpoint` tells one."
     )
     sequence: Many = Field(default=8192, description="Tokens of a sequence, for attention.")
-    within: Seconds | None = Field(default=None, description="Tell the GPUs for this time.")
+    within: Span | None = Field(default=None, description="Tell the GPUs for this time.")
 
     def answer(self) -> Answer:
         host = self.host()
@@ -87,8 +86,6 @@ class TrainQuestion(ModelQuestion):
             Line(name="time by 6·P·D alone", amount=rough.time),
         ]
         if self.within is not None:
-            if not self.within.value:
-                raise SizingError("expected --within of more than 0 s")
             busy = self.within * self.effective
             needed = needed_gpus(found.flops, busy, host.peak, mfu)
             says = f"{needed:,}, which are {-(-needed // host.gpus):,} nodes"

@@ -35,9 +35,33 @@ class Group(Model):
 
 
 def ring_all_reduce(amount: Quantity, ranks: int, link: Link) -> Quantity:
-    """2(n−1)/n·S/B + 2(n−1)·α: all ranks in one ring."""
+    """2(n−1)/n·S/B + 2(n−1)·α: all ranks in one ring of links that are alike."""
     steps = 2 * (ranks - 1)
     return amount * (steps / ranks) / link.bandwidth + link.ring_step * steps
+
+
+def through(group: Group, inside: Link, fabric: Link) -> Quantity:
+    """What one rank sends at once in a ring or tree through all ranks of ``group``.
+
+    Libraries lay one through each rail, so that ranks that share a node have all their rails
+    together, up to what goes from rank to rank in the node: this is what nccl-tests' busbw nears.
+    A rank that is alone in its node has its own rail.
+    """
+    if group.nodes == 1:
+        return inside.bandwidth
+    rails = fabric.bandwidth * group.per_node
+    return rails if group.per_node == 1 else min(inside.bandwidth, rails)
+
+
+def flat_all_reduce(amount: Quantity, group: Group, inside: Link, fabric: Link) -> Quantity:
+    """2(n−1)/n·S/B + steps: rings through all ranks, of whose steps 2·k are between k nodes.
+
+    Source: NCCL's src/graph/tuning.cc, nInterSteps and busBw.
+    """
+    steps = 2 * (group.ranks - 1)
+    between = min(2 * group.nodes, steps) if group.nodes > 1 else 0
+    waits = inside.ring_step * (steps - between) + fabric.ring_step * between
+    return amount * (steps / group.ranks) / through(group, inside, fabric) + waits
 
 
 def tree_all_reduce(amount: Quantity, group: Group, inside: Link, fabric: Link) -> Quantity:
@@ -48,10 +72,9 @@ def tree_all_reduce(amount: Quantity, group: Group, inside: Link, fabric: Link) 
     """
     if group.ranks == 1:
         return seconds(0)
-    slowest = inside if group.nodes == 1 else fabric
     steps = inside.tree_step * (group.per_node - 1)
     steps = steps + fabric.tree_step * math.ceil(math.log2(group.nodes))
-    return amount * 2 / slowest.bandwidth + steps * 2
+    return amount * 2 / through(group, inside, fabric) + steps * 2
 
 
 def hierarchical_all_reduce(amount: Quantity, group: Group, inside: Link, fabric: Link) -> Quantity:
@@ -87,15 +110,3 @@ def all_to_all(amount: Quantity, group: Group, inside: Link, fabric: Link) -> Qu
 def send(amount: Quantity, link: Link) -> Quantity:
     """S/B + α: from one rank to the next."""
     return amount / link.bandwidth + link.ring_step
-
-
-def best_all_reduce(
-    amount: Quantity, group: Group, inside: Link, fabric: Link
-) -> tuple[str, Quantity]:
-    """The fastest way, and its time: what a library that tries them all would take."""
-    ways = {
-        "hierarchical": hierarchical_all_reduce(amount, group, inside, fabric),
-        "tree": tree_all_reduce(amount, group, inside, fabric),
-    }
-    name = min(ways, key=lambda one: ways[one].value)
-    return name, ways[name]

@@ -12,13 +12,12 @@ import yaml
 from pydantic import BeforeValidator, Field, ValidationError
 
 from railwright.model import Model
-from railwright.sizing.fields import Bytes, Power, Seconds
+from railwright.sizing.fields import Bytes, Power, Seconds, Span
 from railwright.sizing.parallel import SizingError
 from railwright.sizing.units import Quantity, UnitError, read
 
 Share = Annotated[float, Field(ge=0, le=1)]
 _MONTH = read("1 month")
-_CURRENCY = "EUR"
 
 
 def _price(per: str) -> Callable[[object], object]:
@@ -49,12 +48,14 @@ class Own(Model):
 
     kind: Literal["own"]
     purchase: Money = Field(description="Servers, network and storage together.")
-    life: Seconds = Field(description="Time over which it is written off.")
+    life: Span = Field(description="Time over which it is written off.")
     resale: Share = Field(default=0.0, description="Share of the price that is left after it.")
     interest: Share = Field(default=0.0, description="Interest a year, on half of the price.")
     power: Power = Field(description="Of one GPU with its share of the server, under load.")
     idle_power: Share = Field(default=0.3, description="Share of that power where it idles.")
-    pue: Annotated[float, Field(ge=1)] = Field(description="Power usage effectiveness.")
+    pue: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
+        description="Power usage effectiveness."
+    )
     energy: PerKwh
     space: PerMonth | None = None
     support: Share = Field(default=0.0, description="Share of the price a year.")
@@ -89,7 +90,7 @@ class CostPlan(Model):
     """What is compared: so many GPUs for so long, in each of the ways."""
 
     gpus: Annotated[int, Field(ge=1)]
-    time: Seconds
+    time: Span
     used: Share = Field(default=1.0, description="Share of the time that the GPUs work.")
     egress_per_month: Bytes = Quantity(0.0, "B")
     ways: dict[str, Delivery] = Field(min_length=1)
@@ -101,13 +102,15 @@ class WayCost(Model):
     name: str
     parts: dict[str, Quantity]
     total: Quantity
-    per_used_gpu_hour: Quantity
+    per_used_gpu_hour: Quantity | None = Field(description="Null where no hour is used.")
 
 
 def costs(plan: CostPlan) -> tuple[WayCost, ...]:
     """Each way's cost, in the plan's order. Raises SizingError for figures in two currencies."""
     try:
-        return tuple(_cost(plan, name, way) for name, way in plan.ways.items())
+        found = tuple(_cost(plan, name, way) for name, way in plan.ways.items())
+        _sum([way.total for way in found])
+        return found
     except UnitError as error:
         raise SizingError(f"the figures are not in one currency: {error}") from error
 
@@ -115,20 +118,14 @@ def costs(plan: CostPlan) -> tuple[WayCost, ...]:
 def _cost(plan: CostPlan, name: str, way: Own | Reserved | OnDemand) -> WayCost:
     parts = _own(plan, way) if isinstance(way, Own) else _rented(plan, way)
     parts = {part: amount for part, amount in parts.items() if amount.value}
-    total = _sum(list(parts.values()))
-    used = Quantity(plan.gpus * plan.time.value * plan.used, "GPU·s")
-    per_hour = total / used * 3600 if used.value else Quantity(float("inf"), total.unit)
-    return WayCost(
-        name=name,
-        parts=parts,
-        total=total,
-        per_used_gpu_hour=Quantity(per_hour.value, total.unit),
-    )
+    price = way.purchase if isinstance(way, Own) else way.rate
+    total = _sum([Quantity(0.0, price.unit.split("/")[0]), *parts.values()])
+    hours = plan.gpus * plan.time.value * plan.used / 3600
+    per_hour = total / hours if hours else None
+    return WayCost(name=name, parts=parts, total=total, per_used_gpu_hour=per_hour)
 
 
 def _sum(amounts: list[Quantity]) -> Quantity:
-    if not amounts:
-        return Quantity(0.0, _CURRENCY)
     total = amounts[0]
     for amount in amounts[1:]:
         total = total + amount
@@ -197,8 +194,11 @@ def load_plan(path: Path) -> CostPlan:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise ValueError(f"{path}: {where}: {first['msg']}") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{path}: {where}: {reason}") from error
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 

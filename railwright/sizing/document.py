@@ -24,7 +24,7 @@ class Line(Model):
 
 
 class Section(Model):
-    """Lines under one title; ``breakdown`` when they add up to its total."""
+    """Lines under one title."""
 
     title: str
     lines: tuple[Line, ...]

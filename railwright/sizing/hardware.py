@@ -8,7 +8,7 @@ import yaml
 from pydantic import Field
 
 from railwright.model import Model
-from railwright.sizing.fields import Bytes, FlopRate, Power, Rate, Seconds
+from railwright.sizing.fields import Capacity, FlopRate, Power, Rate, Seconds, Span
 
 Precision = Literal["bf16", "fp8", "tf32"]
 """What matrices are multiplied in."""
@@ -17,9 +17,11 @@ Value = TypeVar("Value")
 
 
 class Source(Model):
-    """Where a figure was read."""
+    """Where a figure is from. ``read`` says whether it was read there, or where others quote it, or
+    worked out from what is known of it."""
 
     title: str
+    read: Literal["there", "quoted", "worked out"]
     url: Annotated[str, Field(pattern=r"^https://\S+$")]
 
 
@@ -37,7 +39,7 @@ class Gpu(Model):
     bf16: Figure[FlopRate]
     fp8: Figure[FlopRate] | None = None
     tf32: Figure[FlopRate]
-    hbm: Figure[Bytes]
+    hbm: Figure[Capacity]
     hbm_bandwidth: Figure[Rate]
     nvlink: Figure[Rate] | None = None
     pcie_generation: Figure[str]
@@ -65,7 +67,7 @@ class Hardware(Model):
     nics: dict[str, Figure[Rate]]
     pcie: dict[str, Figure[Rate]]
     latency: Latency
-    gpu_mtbf: Figure[Seconds]
+    gpu_mtbf: Figure[Span]
 
 
 @cache

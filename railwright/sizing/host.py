@@ -6,7 +6,7 @@ from pydantic import Field
 
 from railwright.model import Model
 from railwright.sizing.collectives import Link
-from railwright.sizing.fields import Bytes, FlopRate, Rate
+from railwright.sizing.fields import Capacity, FlopRate, Rate
 from railwright.sizing.hardware import Figure, Gpu, Precision, hardware
 from railwright.sizing.measured import Measured, Where, rate_at
 from railwright.sizing.parallel import SizingError
@@ -23,7 +23,7 @@ class HostFacts(Model):
     rail_rate: Rate | None = None
     nic: str | None = None
     peak: FlopRate | None = None
-    hbm: Bytes | None = None
+    hbm: Capacity | None = None
     nvlink: Rate | None = None
     pcie: Rate | None = None
 
@@ -43,7 +43,7 @@ class Host(Model):
     gpu: str
     gpus: int
     peak: FlopRate
-    hbm: Bytes
+    hbm: Capacity
     nvlink: Rate | None
     pcie: Rate
     rails: int

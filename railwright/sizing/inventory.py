@@ -7,6 +7,7 @@ from railwright.schema import Node
 from railwright.schema.beegfs import BeegfsMount
 from railwright.schema.lustre import LustreMount
 from railwright.schema.nfs import NfsRdmaMount
+from railwright.sizing.hardware import hardware
 from railwright.sizing.host import HostFacts, NodeStorage
 from railwright.sizing.parallel import SizingError
 from railwright.sizing.units import Quantity
@@ -26,13 +27,14 @@ def facts_of(nodes: Sequence[Node]) -> HostFacts:
         named = ", ".join(sorted(str(one or "none told") for one in gpus))
         raise SizingError(f"the nodes have different GPUs ({named}): choose some by --limit")
     nics = {node.platform.nic for node in nodes}
-    rates = [_rate_gbps(node) for node in nodes]
-    known = [rate for rate in rates if rate is not None]
+    known = [rate for rate in map(_rate, nodes) if rate is not None]
+    # Where no node tells a rate and all have one model of NIC, that model says it.
+    alike = len(nics) == 1 and not any(_rate_gbps(node) for node in nodes)
     return HostFacts(
         gpu=next(iter(gpus), None),
         gpus=_least([_gpus(node) for node in nodes]),
         rails=_least([len(node.rails.nics) or None for node in nodes]),
-        rail_rate=Quantity(min(known) * _GBPS, "B/s") if known else None,
+        rail_rate=min(known) if known and not alike else None,
         nic=next(iter(nics)) if len(nics) == 1 else None,
     )
 
@@ -47,6 +49,15 @@ def _gpus(node: Node) -> int | None:
 def _rate_gbps(node: Node) -> int | None:
     """The slowest rail's rate in Gb/s, None where not all are told."""
     return _least([one.rate_gbps for one in planned(node)])
+
+
+def _rate(node: Node) -> Quantity | None:
+    """The slowest rail's rate, or the line rate of the node's NICs."""
+    told = _rate_gbps(node)
+    if told is not None:
+        return Quantity(told * _GBPS, "B/s")
+    line_rate = hardware().nics.get(node.platform.nic or "")
+    return line_rate.value if line_rate is not None else None
 
 
 def _least(values: Sequence[int | None]) -> int | None:

@@ -21,13 +21,14 @@ one GPU to its host's memory.
 
 import itertools
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from railwright.model import Model
-from railwright.sizing.fields import Bytes, Rate
+from railwright.sizing.fields import Capacity, Rate
 from railwright.sizing.units import Quantity
 
 Where = Literal["node", "fabric"]
@@ -37,7 +38,7 @@ class BusBandwidth(Model):
     """Bus bandwidth of an all-reduce of ``size``."""
 
     where: Where
-    size: Bytes
+    size: Capacity
     rate: Rate
 
 
@@ -56,6 +57,15 @@ class Measured(Model):
     storage: StorageRates = StorageRates()
     host_copy: Rate | None = None
     mfu: Annotated[float, Field(gt=0, le=1)] | None = None
+
+    @field_validator("bus_bandwidth")
+    @classmethod
+    def _each_size_once(cls, given: tuple[BusBandwidth, ...]) -> tuple[BusBandwidth, ...]:
+        seen = Counter((one.where, one.size) for one in given)
+        for (where, amount), count in seen.items():
+            if count > 1:
+                raise ValueError(f"expected one rate for {amount} ({where}), got {count}")
+        return given
 
     def curve(self, where: Where) -> tuple[tuple[Quantity, Quantity], ...]:
         """Sizes and rates that were measured there, the smallest first."""
@@ -81,6 +91,9 @@ def load_measured(path: Path) -> Measured:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise ValueError(f"{path}: {where}: {first['msg']}") from error
-    except (OSError, UnicodeDecodeError) as error:
+        reason = first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{path}: {where}: {reason}") from error
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise ValueError(f"{path}: {error}") from error

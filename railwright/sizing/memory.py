@@ -5,9 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from railwright.model import Model
-from railwright.sizing.activations import activation_bytes, logits_bytes, working_bytes
+from railwright.sizing.activations import fullest_end, working_bytes
 from railwright.sizing.fields import Bytes
-from railwright.sizing.parallel import Layout, Parallelism
+from railwright.sizing.parallel import Layout, Parallelism, most_layers
 from railwright.sizing.transformer import Transformer
 from railwright.sizing.units import Quantity, size
 
@@ -116,8 +116,12 @@ def even_share(parameters: float, parallel: Parallelism) -> Share:
 
 def fullest_share(layout: Layout) -> Share:
     """The share of the stage that holds most: the one with the embedding or the output matrix."""
-    model, parallel = layout.model, layout.parallel
-    layers = layout.stage_layers
+    return stage_share(layout.model, layout.parallel)
+
+
+def stage_share(model: Transformer, parallel: Parallelism) -> Share:
+    """The same of a model that is trained or served so."""
+    layers = most_layers(model, parallel)
     ends = model.embedding_parameters
     if parallel.pipeline == 1:
         ends += model.output_parameters
@@ -143,14 +147,15 @@ def gathered_bytes(layout: Layout, recipe: Recipe) -> Quantity:
 def training_memory(layout: Layout, recipe: Recipe, runtime: Quantity) -> Memory:
     """Memory of one GPU in training; ``runtime`` is what driver and libraries take."""
     states = state_bytes(fullest_share(layout), layout.parallel, recipe)
+    activations, logits = fullest_end(layout)
     lines = {
         "weights": states.weights,
         "gradients": states.gradients,
         "optimizer states": states.optimizer,
         "gathered weights": gathered_bytes(layout, recipe),
-        "activations": activation_bytes(layout),
+        "activations": activations,
         "working set of recomputation": working_bytes(layout),
-        "logits": logits_bytes(layout),
+        "logits": logits,
         "runtime": runtime,
     }
     return Memory(
@@ -179,12 +184,11 @@ def _notes(layout: Layout) -> tuple[str, ...]:
 def serving_memory(
     model: Transformer, parallel: Parallelism, serving: Serving, runtime: Quantity
 ) -> Memory:
-    """Memory of one GPU that serves: weights, KV cache, and what driver and libraries take."""
-    ways = parallel.tensor * parallel.pipeline
-    routed = model.expert_layers * model.routed_parameters
-    weights = (model.parameters - routed + routed / parallel.expert) / ways
+    """Memory of one GPU of the fullest stage that serves: weights, KV cache, and what driver and
+    libraries take."""
+    share = stage_share(model, parallel)
     lines = {
-        "weights": size(WIDTH[serving.weights] * weights),
+        "weights": size(WIDTH[serving.weights] * (share.common + share.experts)),
         "KV cache": kv_cache_bytes(model, parallel, serving),
         "runtime": runtime,
     }
@@ -192,8 +196,9 @@ def serving_memory(
 
 
 def kv_cache_bytes(model: Transformer, parallel: Parallelism, serving: Serving) -> Quantity:
-    """KV cache of one GPU. A head that is fewer than the tensor ranks is held more than once; the
-    latent vector of multi-head latent attention is held by every tensor rank."""
+    """KV cache of one GPU of the fullest stage. Heads that are fewer than the tensor ranks are held
+    more than once; the latent vector of multi-head latent attention by every tensor rank."""
     ways = 1 if model.latent else min(parallel.tensor, model.kv_heads)
+    part = most_layers(model, parallel) / model.layers / ways
     each = model.kv_bytes_per_token(WIDTH[serving.cache])
-    return size(each * serving.sequences * serving.tokens / (ways * parallel.pipeline))
+    return size(each * serving.sequences * serving.tokens * part)

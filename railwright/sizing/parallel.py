@@ -90,7 +90,12 @@ class Layout(Model):
     @property
     def stage_layers(self) -> int:
         """Layers of the stage that has most; stages differ by one where it does not come out."""
-        return -(-self.model.layers // self.parallel.pipeline)
+        return most_layers(self.model, self.parallel)
+
+    @property
+    def stage_expert_layers(self) -> int:
+        """Layers with experts of the stage that has most of them."""
+        return min(self.stage_layers, self.model.expert_layers)
 
     @property
     def local_tokens(self) -> float:
@@ -106,6 +111,20 @@ class Layout(Model):
         """
         waits = self.parallel.pipeline - 1
         return waits / (self.micro_batches * self.parallel.chunks + waits)
+
+
+def most_layers(model: Transformer, parallel: Parallelism) -> int:
+    """Layers of the stage that has most."""
+    return -(-model.layers // parallel.pipeline)
+
+
+def check_serving(model: Transformer, parallel: Parallelism) -> None:
+    """Raises SizingError with every reason why ``model`` cannot be served so."""
+    reasons = _tensor_reasons(model, parallel) + _expert_reasons(model, parallel)
+    if parallel.pipeline > model.layers:
+        reasons.append(f"{model.layers} layers do not fill pipeline {parallel.pipeline}")
+    if reasons:
+        raise SizingError("; ".join(reasons))
 
 
 def laid_out(model: Transformer, parallel: Parallelism, batch: Batch) -> Layout:

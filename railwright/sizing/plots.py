@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 _SIZE = (8.0, 4.5)
 _WIDE = 8
 """A range of values that is drawn on a logarithmic axis."""
-_SCALES = {"B": 1e9, "B/s": 1e9, "GPU·s": 3600.0, "FLOP": 1e21, "token/s": 1e3}
+_SCALES = {"B": 1e9, "B/s": 1e9, "GPU·s": 3600.0, "FLOP": 1e21, "token/s": 1e3, "": 0.01}
 _NAMES = {
     "B": "GB",
     "B/s": "GB/s",
     "GPU·s": "GPU·h",
     "FLOP": "ZFLOP",
     "token/s": "thousand tokens/s",
-    "": "share",
+    "": "%",
 }
 _INPUTS = {
     "sequence": "sequence (tokens)",
@@ -33,7 +33,7 @@ _INPUTS = {
     "micro_batch": "micro-batch (sequences)",
     "used": "used (share of the time)",
     "effective": "effective (share of the time)",
-    "overlap": "overlap (share of backward)",
+    "overlap": "overlap (share of the computation)",
     "efficiency": "efficiency (share of the peak)",
     "mfu": "MFU (share of the peak)",
 }
@@ -69,7 +69,7 @@ def plot(report: Report, path: Path) -> None:
     try:
         figure.savefig(path, format="svg", metadata={"Date": None})
     except OSError as error:
-        raise SizingError(f"{path}: {error}") from error
+        raise SizingError(f"{path}: {error.strerror}") from error
 
 
 def _unit(amounts: Sequence[Quantity]) -> tuple[float, str]:
@@ -81,6 +81,8 @@ def _unit(amounts: Sequence[Quantity]) -> tuple[float, str]:
         return next(((s, n) for least, s, n in spans if most >= least), (1e-3, "ms"))
     if len(unit) == 3 and unit.isupper() and most >= 1e6:
         return 1e6, f"million {unit}"
+    if unit == "B" and most >= 1e12:
+        return 1e12, "TB"
     return _SCALES.get(unit, 1.0), _NAMES.get(unit, unit)
 
 
@@ -90,12 +92,12 @@ def _breakdown(axes: Axes, breakdown: Breakdown) -> None:
     for index, (name, amount) in enumerate(breakdown.parts.items()):
         width = amount.value / scale
         colour = _COLOURS[index % len(_COLOURS)]
-        label = f"{name}: {width:.3g} {unit}"
-        axes.barh([0], [width], left=left, height=0.5, color=colour, label=label)
+        label = f"{width:.3g} %" if unit == "%" else str(amount)
+        axes.barh([0], [width], left=left, height=0.5, color=colour, label=f"{name}: {label}")
         left += width
     if breakdown.limit is not None:
         limit = breakdown.limit.value / scale
-        name = f"{breakdown.limit_name}: {limit:.4g} {unit}"
+        name = f"{breakdown.limit_name}: {breakdown.limit}"
         axes.axvline(limit, color="black", linestyle="--", label=name)
         left = max(left, limit)
     axes.set_xlim(0, left * 1.05 or 1)

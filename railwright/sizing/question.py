@@ -7,7 +7,7 @@ from pydantic import Field
 
 from railwright.model import Model
 from railwright.sizing.document import Answer, Line
-from railwright.sizing.fields import Bytes, FlopRate, Rate
+from railwright.sizing.fields import Capacity, FlopRate, Rate
 from railwright.sizing.hardware import Precision
 from railwright.sizing.host import Host, HostFacts, NodeStorage, host_of
 from railwright.sizing.measured import Measured, Where
@@ -58,7 +58,7 @@ class HostQuestion(Question):
     nvlink: Rate | None = Field(default=None, description="NVLink of a GPU, per direction.")
     pcie: Rate | None = Field(default=None, description="What a GPU's slot carries, per direction.")
     peak: FlopRate | None = Field(default=None, description="Dense peak of a GPU.")
-    hbm: Bytes | None = Field(default=None, description="Memory of a GPU.")
+    hbm: Capacity | None = Field(default=None, description="Memory of a GPU.")
     precision: Precision = Field(default="bf16", description="What matrices are multiplied in.")
     found: HostFacts | None = None
     measured: Measured | None = None
@@ -82,14 +82,16 @@ class ModelQuestion(HostQuestion):
     """A question that goes by a model: a published one, or its number of parameters alone."""
 
     model: str | None = Field(default=None, description="A published model, such as llama-3-70b.")
-    parameters: Annotated[float, Field(gt=0)] | None = Field(
+    parameters: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         default=None, description="Parameters of another model, such as 70e9."
     )
 
     def transformer(self) -> Transformer:
-        """The model. Raises SizingError where it is none that is known."""
+        """The model. Raises SizingError where it is none that is known, or is given twice."""
         if self.model is None:
             raise SizingError("which model? give --model")
+        if self.parameters is not None:
+            raise SizingError("give --model or --parameters, not both")
         try:
             return by_name(self.model)
         except ValueError as error:
@@ -99,8 +101,6 @@ class ModelQuestion(HostQuestion):
         """The model, or None where its number of parameters alone is given."""
         if self.model is None and self.parameters is not None:
             return None
-        if self.model is not None and self.parameters is not None:
-            raise SizingError("give --model or --parameters, not both")
         return self.transformer()
 
     def counts(self) -> tuple[float, float]:

@@ -91,8 +91,8 @@ def all_reduce_rule(
         leaves_out=(
             "that a rank reduces its own share: Φ / (tensor · pipeline), among the data-parallel "
             "ranks, not all GPUs",
-            "that B must be one rank's bandwidth where N counts GPUs: up to 8 times too fast with "
-            "a node's",
+            "that B is a node's only where all its GPUs are in the ring; with tensor parallelism "
+            "over a node each rank has one rail, an eighth of it",
             "the ring's latency, 2·(N−1)·α; log2 belongs to a tree",
             "gradients in fp32: S is 4, not 2",
             "NVLink inside nodes, and one rail for each GPU",

@@ -13,9 +13,9 @@ from railwright.model import Model
 from railwright.sizing.collectives import (
     Group,
     all_to_all,
+    flat_all_reduce,
     hierarchical_all_reduce,
     reduce_scatter,
-    ring_all_reduce,
     send,
     tree_all_reduce,
 )
@@ -36,8 +36,8 @@ class StepSettings(Model):
     """What is assumed of a step.
 
     ``efficiency``: what kernels reach of the peak; MFU is a result here, with bubble and network
-    in it, and must not be put in. ``overlap``: the share of backward's computation behind which
-    data-parallel and pipeline traffic may hide.
+    in it, and must not be put in. ``overlap``: the share of the computation that traffic may hide
+    behind; which computation that is, ``step_time`` says.
     """
 
     efficiency: Annotated[float, Field(gt=0, le=1)] = 0.65
@@ -77,8 +77,11 @@ def step_time(layout: Layout, host: Host, recipe: Recipe, settings: StepSettings
     """The time of a step on nodes like ``host``.
 
     A stage computes and waits for tensor, context and expert traffic; the pipeline's bubble is in
-    proportion to that. Data-parallel and pipeline traffic hides behind backward as far as there is
-    computation, the rest of it is added.
+    proportion to that. Pipeline traffic hides behind backward. Of data-parallel traffic gradients
+    hide behind backward and weights behind forward, of one micro-batch alone: gradients are summed
+    on each replica until the last one (Megatron-Core's param_and_grad_buffer.py,
+    is_last_microbatch). ZeRO-2 reduces each micro-batch's, ZeRO-3 gathers for each too. What does
+    not fit is added.
     """
     compute = computation(layout, host, settings)
     exposed = {
@@ -88,12 +91,7 @@ def step_time(layout: Layout, host: Host, recipe: Recipe, settings: StepSettings
     }
     stage = compute.value + sum(part.value for part in exposed.values())
     bubble = stage * layout.bubble / (1 - layout.bubble)
-    hideable = {
-        "data parallel": data_traffic(layout, host, recipe, settings.algorithm),
-        "pipeline transfers": pipeline_traffic(layout, host),
-    }
-    room = settings.overlap * _BACKWARD * compute.value
-    left, hidden = _left_over(hideable, room)
+    left, hidden = _left_over(layout, host, recipe, settings, compute)
     stall = settings.checkpoint_stall / settings.checkpoint_every
     parts = {"computation": compute, **exposed, "pipeline bubble": seconds(bubble), **left}
     parts["checkpoint stall"] = stall
@@ -108,21 +106,36 @@ def step_time(layout: Layout, host: Host, recipe: Recipe, settings: StepSettings
     )
 
 
-def _left_over(traffic: dict[str, Quantity], room: float) -> tuple[dict[str, Quantity], float]:
-    """What of each does not fit in ``room`` seconds, and the seconds that are hidden in all."""
-    left, hidden = {}, 0.0
-    for name, took in traffic.items():
-        hides = min(took.value, room - hidden)
-        hidden += hides
-        left[name] = seconds(took.value - hides)
-    return left, hidden
+def _left_over(
+    layout: Layout, host: Host, recipe: Recipe, settings: StepSettings, compute: Quantity
+) -> tuple[dict[str, Quantity], float]:
+    """What of the traffic that may hide does not, by its name, and the seconds that do."""
+    data = data_traffic(layout, host, recipe, settings.algorithm)
+    pipeline = pipeline_traffic(layout, host)
+    room = settings.overlap * compute.value
+    backward, forward = room * _BACKWARD, room * (1 - _BACKWARD)
+    once = 1 / layout.micro_batches
+    zero = layout.parallel.zero
+    hidden_back = min(data.backward.value, backward * (1 if zero >= 2 else once))
+    hidden_forth = min(data.forward.value, forward * (1 if zero == 3 else once))
+    hidden_pipeline = min(pipeline.value, backward - hidden_back)
+    exposed = (data.backward.value - hidden_back) + (data.forward.value - hidden_forth)
+    left = {
+        "data parallel": seconds(exposed),
+        "pipeline transfers": seconds(pipeline.value - hidden_pipeline),
+    }
+    return left, hidden_back + hidden_forth + hidden_pipeline
 
 
 def computation(layout: Layout, host: Host, settings: StepSettings) -> Quantity:
-    """Operations that are done, recomputation too, over what kernels reach of all GPUs' peak."""
+    """Operations that are done, recomputation too, over what kernels reach of all GPUs' peak.
+
+    Where layers do not come out over the stages, all wait for the stage that has one more.
+    """
     per_token = done_per_token(layout.model, layout.batch.sequence, layout.batch.recompute)
     done = Quantity(layout.batch.tokens * per_token, "FLOP")
-    return done / (host.peak * (layout.parallel.gpus * settings.efficiency))
+    fullest = layout.stage_layers * layout.parallel.pipeline / layout.model.layers
+    return done * fullest / (host.peak * (layout.parallel.gpus * settings.efficiency))
 
 
 def _group(ranks: int, stride: int, host: Host) -> Group:
@@ -136,9 +149,9 @@ def _passes(layout: Layout) -> int:
     return 3 if layout.batch.recompute == "full" else 2
 
 
-def _micro_layers(layout: Layout) -> float:
-    """Layers that one stage goes through in a step, over all micro-batches."""
-    return layout.model.layers / layout.parallel.pipeline * layout.micro_batches
+def _micro_layers(layout: Layout) -> int:
+    """Layers that the fullest stage goes through in a step, over all micro-batches."""
+    return layout.stage_layers * layout.micro_batches
 
 
 def _all_reduce(amount: Quantity, group: Group, host: Host, algorithm: Algorithm) -> Quantity:
@@ -146,7 +159,7 @@ def _all_reduce(amount: Quantity, group: Group, host: Host, algorithm: Algorithm
     if algorithm == "tree":
         return tree_all_reduce(amount, group, inside, fabric)
     if algorithm == "ring":
-        return ring_all_reduce(amount, group.ranks, fabric if group.nodes > 1 else inside)
+        return flat_all_reduce(amount, group, inside, fabric)
     return hierarchical_all_reduce(amount, group, inside, fabric)
 
 
@@ -160,15 +173,24 @@ def _halves(amount: Quantity, group: Group, host: Host, algorithm: Algorithm) ->
 def tensor_traffic(layout: Layout, host: Host) -> Quantity:
     """Two all-reduces of the activations for each way through a layer.
 
-    Sequence parallelism sends as much in reduce-scatters and all-gathers. Source: Shoeybi et al.
-    2019, arXiv 1909.08053, section 3; Korthikanti et al. 2022, section 4.2.2.
+    Sequence parallelism sends as much in reduce-scatters and all-gathers. In a layer whose experts
+    are spread the second of them is of each token's copies, which tensor ranks gather after the
+    exchange. Source: Shoeybi et al. 2019, arXiv 1909.08053, section 3; Korthikanti et al. 2022,
+    section 4.2.2; Megatron-Core's token_dispatcher.py (MoEAlltoAllTokenDispatcher).
     """
     tensor = layout.parallel.tensor
     if tensor == 1:
         return seconds(0)
     amount = size(layout.local_tokens * layout.model.hidden * _ACTIVATION)
-    once = _all_reduce(amount, _group(tensor, 1, host), host, "hierarchical")
-    return once * (2 * _passes(layout) * _micro_layers(layout))
+    group = _group(tensor, 1, host)
+    ways = _passes(layout) * layout.micro_batches
+    once = _all_reduce(amount, group, host, "hierarchical")
+    experts = layout.model.experts
+    if experts is not None and layout.parallel.expert > 1:
+        sparse = layout.stage_expert_layers
+        copies = _all_reduce(amount * experts.per_token, group, host, "hierarchical")
+        return once * ways * (2 * layout.stage_layers - sparse) + copies * ways * sparse
+    return once * ways * 2 * layout.stage_layers
 
 
 def context_traffic(layout: Layout, host: Host) -> Quantity:
@@ -198,8 +220,8 @@ def expert_traffic(layout: Layout, host: Host) -> Quantity:
     amount = size(tokens * model.hidden * _ACTIVATION)
     group = _group(parallel.expert, parallel.tensor, host)
     once = all_to_all(amount, group, host.inside(amount), host.fabric(amount))
-    share = model.expert_layers / model.layers
-    return once * (2 * _passes(layout) * _micro_layers(layout) * share)
+    layers = layout.stage_expert_layers * layout.micro_batches
+    return once * (2 * _passes(layout) * layers)
 
 
 def pipeline_traffic(layout: Layout, host: Host) -> Quantity:
@@ -214,11 +236,27 @@ def pipeline_traffic(layout: Layout, host: Host) -> Quantity:
     return send(amount, link) * (2 * layout.micro_batches * parallel.chunks)
 
 
-def data_traffic(layout: Layout, host: Host, recipe: Recipe, algorithm: Algorithm) -> Quantity:
+class DataTraffic(Model):
+    """Data-parallel traffic of a step, by when it may go."""
+
+    forward: Seconds
+    backward: Seconds
+
+    @property
+    def total(self) -> Quantity:
+        return self.forward + self.backward
+
+    def __add__(self, other: "DataTraffic") -> "DataTraffic":
+        return DataTraffic(
+            forward=self.forward + other.forward, backward=self.backward + other.backward
+        )
+
+
+def data_traffic(layout: Layout, host: Host, recipe: Recipe, algorithm: Algorithm) -> DataTraffic:
     """Gradients are reduced and, with ZeRO, weights gathered; experts among their own replicas.
 
-    ZeRO-3 does so for each micro-batch, and gathers weights forward and back. Source: ZeRO, arXiv
-    1910.02054, section 7.
+    ZeRO-2 reduces for each micro-batch, as nobody keeps a whole sum; ZeRO-3 also gathers weights
+    for each, forward and back. Source: ZeRO, arXiv 1910.02054, section 7.
     """
     parallel, share = layout.parallel, fullest_share(layout)
     common = _group(parallel.replicas, parallel.tensor, host)
@@ -229,15 +267,16 @@ def data_traffic(layout: Layout, host: Host, recipe: Recipe, algorithm: Algorith
 
 def _synchronised(
     parameters: float, group: Group, layout: Layout, host: Host, recipe: Recipe, way: Algorithm
-) -> Quantity:
+) -> DataTraffic:
     if group.ranks == 1 or not parameters:
-        return seconds(0)
+        return DataTraffic(forward=seconds(0), backward=seconds(0))
     gradients = size(parameters * WIDTH[recipe.gradients])
     weights = size(parameters * WIDTH[recipe.weights])
-    if layout.parallel.zero == 0:
-        return _all_reduce(gradients, group, host, way)
-    reduced = _halves(gradients, group, host, way)
-    gathered = _halves(weights, group, host, way)
-    if layout.parallel.zero == 3:
-        return (reduced + gathered * 2) * layout.micro_batches
-    return reduced + gathered
+    zero, count = layout.parallel.zero, layout.micro_batches
+    if zero == 0:
+        whole = _all_reduce(gradients, group, host, way)
+        return DataTraffic(forward=seconds(0), backward=whole)
+    reduced = _halves(gradients, group, host, way) * (count if zero >= 2 else 1)
+    gathered = _halves(weights, group, host, way) * (count if zero == 3 else 1)
+    again = gathered if zero == 3 else seconds(0)
+    return DataTraffic(forward=gathered, backward=reduced + again)

@@ -5,16 +5,16 @@ from typing import Annotated
 from pydantic import Field
 
 from railwright.model import Model
-from railwright.sizing.fields import Bytes, Rate
+from railwright.sizing.fields import Bytes, Demand
 from railwright.sizing.units import Quantity, size
 
 
 class StorageNeed(Model):
     """What a training asks of storage, all nodes together."""
 
-    reading_data: Rate
-    reading_checkpoint: Rate
-    writing_checkpoint: Rate
+    reading_data: Demand
+    reading_checkpoint: Demand
+    writing_checkpoint: Demand
     data: Bytes
     checkpoints: Bytes
 
@@ -34,9 +34,9 @@ class Feed(Model):
     A token is 4 bytes (a 32-bit index) unless said otherwise; pictures and video are samples.
     """
 
-    per_second: Annotated[float, Field(ge=0)]
+    per_second: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     each: Bytes
-    count: Annotated[float, Field(ge=0)]
+    count: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def storage_need(

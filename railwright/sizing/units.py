@@ -1,5 +1,6 @@
 """Amounts with their unit: what cannot be added is refused, and bytes are never taken for bits."""
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -37,7 +38,9 @@ _UNITS: dict[str, tuple[float, str]] = {
     **{prefix + "B": (size, "B") for prefix, size in _BINARY.items()},
 }  # fmt: skip
 _CURRENCY = re.compile(r"[A-Z]{3}")
-_AMOUNT = re.compile(r"\s*([-+]?[0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(\S*)\s*")
+# A comma parts thousands and nothing else: 1,5 would be read as 15.
+_WHOLE = r"[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:_[0-9]+)*"
+_AMOUNT = re.compile(rf"\s*([-+]?(?:{_WHOLE})(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*([^\s,]*)\s*")
 _SPANS = ((172800, 86400, "days"), (3600, 3600, "h"), (1, 1, "s"), (1e-3, 1e-3, "ms"))
 
 
@@ -131,8 +134,11 @@ def read(text: str) -> Quantity:
     """
     found = _AMOUNT.fullmatch(text)
     if found is None:
-        raise UnitError(f"expected an amount such as 80 GB or 400 Gb/s, got {text!r}")
+        comma = "; decimals are written with a point" if "," in text else ""
+        raise UnitError(f"expected an amount such as 80 GB or 400 Gb/s, got {text!r}{comma}")
     value = Quantity(float(found[1].replace(",", "").replace("_", "")))
+    if math.isinf(value.value):
+        raise UnitError(f"expected a finite amount, got {text!r}")
     for index, name in enumerate(found[2].split("/")):
         factor, base = _UNITS.get(name, (1.0, name if _CURRENCY.fullmatch(name) else None))
         if base is None or (index and not name):

@@ -31,14 +31,17 @@ def values_of(text: str) -> list[str]:
     """The values of a sweep: ``8,16,32``, ``8..1024`` (doubling) or ``8..64+8`` (in steps)."""
     if found := _STEPPING.fullmatch(text):
         start, end, step = map(int, found.groups())
-        values = [str(value) for value in range(start, end + 1, step)] if step else []
+        steps = range(start, end + 1, step) if step else range(0)
+        values = [str(value) for value in steps[: MOST_POINTS + 1]]
     elif found := _DOUBLING.fullmatch(text):
         start, end = map(int, found.groups())
         values = [str(start << shift) for shift in range(64) if start and start << shift <= end]
     else:
         values = [value.strip() for value in text.split(",") if value.strip()]
-    if not values or len(values) > MOST_POINTS:
-        raise SizingError(f"expected 1 to {MOST_POINTS} values, got {len(values)} in {text!r}")
+    if not values:
+        raise SizingError(f"expected values, such as 8,16,32 or 8..64, got none in {text!r}")
+    if len(values) > MOST_POINTS:
+        raise SizingError(f"expected {MOST_POINTS} values at most, got more in {text!r}")
     return values
 
 

@@ -177,6 +177,46 @@ def test_a_checkpoint_without_16_bit_weights_has_12_bytes() -> None:
     assert found.answer.results["checkpoint"].value == 840e9
 
 
+@pytest.mark.parametrize(("weights", "each"), [("fp32", 12), ("bf16", 12), ("fp8", 12)])
+def test_what_is_left_out_are_the_weights_as_wide_as_they_are(weights: str, each: int) -> None:
+    asked = ("checkpoint", *NODES, "--parameters", "1e9", "--without-weights", "--weights", weights)
+    assert report(*asked).answer.results["checkpoint"].value == each * 1e9
+
+
+def test_weights_of_which_there_is_no_other_copy_are_not_left_out() -> None:
+    asked = ("checkpoint", *NODES, "--parameters", "1e9", "--without-weights", "--master", "none")
+    assert "without a master copy the weights cannot be left out" in refused(*asked)
+
+
+def test_an_interval_that_is_shorter_than_the_write_in_the_background_is_refused() -> None:
+    asked = ("checkpoint", *NODES, "--parameters", "70e9", "--storage-write", "10GB/s")
+    assert "the next one cannot start after 97 s" in refused(
+        *asked, "--asynchronous", "--interval", "97s"
+    )
+    printed(*asked, "--asynchronous", "--interval", "99s")
+
+
+def test_fewer_failures_are_judged_at_the_interval_that_then_is_best() -> None:
+    asked = ("checkpoint", *NODES, "--parameters", "70e9", "--storage-write", "10GB/s")
+    at_twice = report(*asked, "--node-mtbf", "2000h").answer.results["lost"]
+    limit = report(*asked, "--node-mtbf", "1000h").answer.limit
+    assert limit is not None
+    (failures,) = [change for change in limit.changes if change.fact == "MTBF of a node"]
+    assert failures.brings.endswith(f"{at_twice.number:.2%}")
+
+
+def test_a_job_that_fails_faster_than_it_restarts_makes_no_progress() -> None:
+    asked = ("checkpoint", *NODES, "--parameters", "70e9", "--storage-write", "10GB/s")
+    assert "this makes no progress" in printed(*asked, "--node-mtbf", "1h")
+    assert "this makes no progress" not in printed(*asked, "--node-mtbf", "1000h")
+
+
+def test_memory_says_that_a_data_sheets_gigabytes_are_fewer_than_a_drivers() -> None:
+    asked = ("memory", *NODES, "--parameters", "1e9")
+    assert "81559 MiB" in printed(*asked)
+    assert "81559 MiB" not in printed(*asked, "--hbm", "85.5GB")
+
+
 def test_storage_that_writes_too_slowly_limits(measured: str) -> None:
     asked = ("--model", "llama-3-405b", "--measured", measured)
     limit = report("storage", *NODES, *asked).answer.limit
@@ -298,8 +338,22 @@ def test_cost_compares_the_ways_of_a_plan(tmp_path: Path) -> None:
         (("step", "--nodes", "8", "--model", "llama-3-8b"), "which GPU is it?"),
         (("memory", *NODES, "--model", "x", "--parameters", "1e9"), "or --parameters, not both"),
         (("train", *NODES, "--parameters", "70e9", "--mfu", "1.5"), "--mfu: Input should be less"),
-        (("checkpoint", *NODES, "--parameters", "70e9", "--window", "2GB"), "--window: expected s"),
-        (("checkpoint", *NODES, "--parameters", "70e9", "--window", "0s"), "window of more than 0"),
+        (("checkpoint", *NODES, "--parameters", "70e9", "--window", "2GB"), "an amount in s"),
+        (
+            ("checkpoint", *NODES, "--parameters", "70e9", "--window", "0s"),
+            "expected more than 0 s",
+        ),
+        (("step", *NODES, "--model", "llama-3-8b", "--nvlink", "0B/s"), "more than 0 B/s"),
+        (("step", *NODES, "--model", "llama-3-8b", "--rail-rate", "0Gb/s"), "more than 0 B/s"),
+        (("train", *NODES, "--parameters", "1e9", "--peak", "0FLOP/s"), "more than 0 FLOP/s"),
+        (("memory", *NODES, "--parameters", "1e9", "--hbm", "0GB"), "more than 0 B"),
+        (("memory", *NODES, "--parameters", "inf"), "--parameters: Input should be a finite"),
+        (("train", *NODES, "--parameters", "1e9", "--tokens", "inf"), "--tokens: Input should be"),
+        (("storage", *NODES, "--parameters", "1e9", "--window", "0s"), "more than 0 s"),
+        (("storage", *NODES, "--parameters", "1e9", "--storage-read", "0B/s"), "more than 0 B/s"),
+        (("checkpoint", *NODES, "--parameters", "1e9", "--storage-write", "0B/s"), "more than 0"),
+        (("step", *NODES, "--model", "llama-3-8b", "--parameters", "8e9"), "not both"),
+        (("memory", *NODES, "--model", "llama-3-8b", "--mode", "serve", "--expert", "4"), "no exp"),
         (("step", *NODES, "--limit", "gpu001", "--model", "llama-3-8b"), "give --inventory"),
         (("storage", *NODES, "--mount", "/mnt/x", "--model", "llama-3-8b"), "give --inventory"),
         (("cost",), "which plan?"),

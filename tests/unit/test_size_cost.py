@@ -94,6 +94,24 @@ def test_two_currencies_are_refused() -> None:
         costs(plan(own={**OWN, "staff": "1000 USD/month"}))
 
 
+def test_ways_in_two_currencies_are_not_compared() -> None:
+    dollars = {**DEMAND, "rate": "2 USD/GPU·h"}
+    with pytest.raises(SizingError, match="not in one currency: EUR and USD do not mix"):
+        costs(plan(one=DEMAND, other=dollars))
+
+
+def test_a_way_that_costs_nothing_does_so_in_its_own_currency() -> None:
+    found = costs(plan(used=0.0, one={**DEMAND, "rate": "2 USD/GPU·h"}))
+    assert found[0].total == Quantity(0.0, "USD")
+
+
+def test_hours_that_nobody_uses_have_no_cost_each() -> None:
+    unused = {way.name: way.per_used_gpu_hour for way in costs(plan(used=0.0))}
+    assert set(unused.values()) == {None}
+    used = {way.name: way.per_used_gpu_hour for way in costs(plan(used=0.5))}
+    assert used["on demand"] == Quantity(pytest.approx(2.0), "EUR")
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -101,6 +119,8 @@ def test_two_currencies_are_refused() -> None:
         ({"energy": "0.10 EUR"}, "expected an amount such as 100 EUR/kWh"),
         ({"energy": 0.10}, "with its currency"),
         ({"pue": 0.9}, "greater than or equal to 1"),
+        ({"life": "0 years"}, "expected more than 0 s"),
+        ({"energy": "0,15 EUR/kWh"}, "decimals are written with a point"),
         ({"kind": "cloud"}, "kind"),
         ({"purchase": "-1 EUR"}, "expected"),
     ],

@@ -90,6 +90,20 @@ def test_a_rate_that_one_node_does_not_tell_is_not_taken_from_the_others_as_zero
     assert facts_of([node(rate=None)]).rail_rate is None
 
 
+def test_of_unlike_nics_the_slowest_line_rate_decides() -> None:
+    fast, slow = PlatformSpec(nic="connectx7"), PlatformSpec(nic="connectx6")
+    found = facts_of([node(rate=None, platform=fast), node("gpu002", rate=None, platform=slow)])
+    assert found.rail_rate == read("200 Gb/s")
+    told = facts_of([node(rate=400), node("gpu002", rate=None, platform=slow)])
+    assert told.rail_rate == read("200 Gb/s")
+
+
+def test_of_one_model_of_nic_its_line_rate_is_told_by_its_name() -> None:
+    found = facts_of([node(rate=None, platform=PlatformSpec(nic="connectx6"))])
+    assert (found.rail_rate, found.nic) == (None, "connectx6")
+    assert host_of(HostFacts(gpu="h100"), found).rail_rate == read("200 Gb/s")
+
+
 def test_nodes_with_different_gpus_are_refused() -> None:
     with pytest.raises(SizingError, match=r"different GPUs \(h100, h200\): choose some by --limit"):
         facts_of(
@@ -265,10 +279,16 @@ def test_a_file_of_measurements_is_read_as_documented(tmp_path: Path) -> None:
     ("change", "reason"),
     [
         ({"mfu": 41}, "mfu: Input should be less than or equal to 1"),
-        ({"storage": {"read": "200 GB"}}, "storage.read: Value error, expected B/s"),
-        ({"storage": {"read": 200}}, "storage.read"),
+        ({"storage": {"read": "200 GB"}}, "storage.read: expected an amount in B/s"),
+        ({"storage": {"read": 200}}, "storage.read: expected an amount with its unit"),
+        ({"bus_bandwidth": [{"where": "node", "size": "0 B", "rate": "1 GB/s"}]}, "more than 0 B"),
+        ({"bus_bandwidth": [{"where": "node", "size": "1 B", "rate": "0 B/s"}]}, "than 0 B/s"),
         ({"bandwidth": 1}, "bandwidth: Extra inputs are not permitted"),
         ({"format": 2}, "format"),
+        (
+            {"bus_bandwidth": [{"where": "node", "size": "1 GB", "rate": "1 GB/s"}] * 2},
+            "bus_bandwidth: expected one rate for 1 GB (node), got 2",
+        ),
         ({"bus_bandwidth": [{"where": "rack", "size": "1 GB", "rate": "1 GB/s"}]}, "where"),
     ],
 )

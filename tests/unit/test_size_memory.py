@@ -2,7 +2,13 @@
 
 import pytest
 
-from railwright.sizing.activations import activation_bytes, in_flight, layer_bytes, working_bytes
+from railwright.sizing.activations import (
+    activation_bytes,
+    fullest_end,
+    in_flight,
+    layer_bytes,
+    working_bytes,
+)
 from railwright.sizing.ask_storage import StorageQuestion
 from railwright.sizing.memory import (
     Recipe,
@@ -14,7 +20,14 @@ from railwright.sizing.memory import (
     serving_memory,
     state_bytes,
 )
-from railwright.sizing.parallel import Batch, Layout, Parallelism, laid_out
+from railwright.sizing.parallel import (
+    Batch,
+    Layout,
+    Parallelism,
+    SizingError,
+    check_serving,
+    laid_out,
+)
 from railwright.sizing.storage import Feed, storage_need
 from railwright.sizing.transformer import Transformer, by_name
 from railwright.sizing.units import Quantity, read, seconds, size
@@ -111,15 +124,73 @@ def test_what_is_recomputed_is_there_one_layer_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tensor", "ways"),
-    [("llama-3-70b", 4, 4), ("llama-3-70b", 16, 8), ("deepseek-v3", 8, 1)],
+    ("name", "tensor", "ways", "layers"),
+    [
+        ("llama-3-70b", 4, 4, 40 / 80),
+        ("llama-3-70b", 16, 8, 40 / 80),
+        ("deepseek-v3", 8, 1, 31 / 61),
+    ],
 )
 def test_kv_heads_are_split_as_far_as_there_are_and_a_latent_vector_not_at_all(
-    name: str, tensor: int, ways: int
+    name: str, tensor: int, ways: int, layers: float
 ) -> None:
+    """Of 61 layers over 2 stages the fullest has 31."""
     model, asked = by_name(name), Serving(sequences=3, tokens=1000)
     found = kv_cache_bytes(model, Parallelism(tensor=tensor, pipeline=2), asked)
-    assert found.value == pytest.approx(model.kv_bytes_per_token() * 3000 / (ways * 2))
+    assert found.value == pytest.approx(model.kv_bytes_per_token() * 3000 * layers / ways)
+
+
+def test_a_served_stage_has_whole_layers_and_an_end_of_the_model() -> None:
+    """126 layers over 4 stages: 32, with the embedding."""
+    model = by_name("llama-3-405b")
+    parallel = Parallelism(tensor=8, pipeline=4)
+    found = serving_memory(model, parallel, Serving(), size(0)).lines["weights"]
+    ends = max(model.embedding_parameters, model.output_parameters)
+    assert found.value == 2 * (32 * model.dense_layer_parameters + ends) / 8
+
+
+@pytest.mark.parametrize(
+    ("name", "degrees", "reason"),
+    [
+        ("llama-3-70b", {"expert": 4, "data": 4}, "llama-3-70b has no experts"),
+        ("mixtral-8x7b", {"expert": 3, "data": 3}, "expert 3 does not divide the 8 experts"),
+        ("llama-3-70b", {"pipeline": 81}, "80 layers do not fill pipeline 81"),
+        ("llama-3-70b", {"tensor": 3}, "tensor 3 does not divide the number of heads 64"),
+    ],
+)
+def test_a_model_that_cannot_be_served_so_is_refused(
+    name: str, degrees: dict[str, int], reason: str
+) -> None:
+    with pytest.raises(SizingError, match=reason):
+        check_serving(by_name(name), Parallelism.model_validate(degrees))
+
+
+def test_of_a_small_model_with_many_words_the_last_stage_is_the_fullest() -> None:
+    """8B over 2 stages, all recomputed: 16 layers' inputs of one micro-batch and the logits are
+    more than 32 layers' inputs."""
+    found = fullest_end(layout(by_name("llama-3-8b"), pipeline=2, recompute="full"))
+    assert found[0].value == 16 * 8192 * 4096 * 2
+    assert found[1].value == 4 * 8192 * (4096 + 128256)
+
+
+def test_of_a_large_model_the_first_stage_is_the_fullest() -> None:
+    many = layout(pipeline=4)
+    assert fullest_end(many) == (activation_bytes(many), size(0))
+
+
+def test_interleaved_stages_keep_no_more_than_there_are_micro_batches() -> None:
+    assert in_flight(layout(pipeline=4, chunks=5, total=4)) == 80
+
+
+def test_a_tokens_copies_for_its_experts_are_whole_on_each_tensor_rank() -> None:
+    """Each tensor rank has a part of every expert's width, and so needs the whole token."""
+    mixtral = by_name("mixtral-8x7b")
+    one, four = (
+        layer_bytes(layout(mixtral, tensor=tensor, sequence_parallel=tensor > 1)).value
+        for tensor in (1, 4)
+    )
+    copies = 8192 * 2 * 4096 * 2
+    assert four - copies == pytest.approx((one - copies) / 4)
 
 
 def test_a_cache_of_fp8_is_half_and_so_are_weights() -> None:

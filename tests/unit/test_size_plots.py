@@ -5,8 +5,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from railwright.sizing.ask_checkpoint import CheckpointQuestion
 from railwright.sizing.ask_memory import MemoryQuestion
 from railwright.sizing.ask_step import StepQuestion
+from railwright.sizing.ask_storage import StorageQuestion
 from railwright.sizing.ask_train import TrainQuestion
 from railwright.sizing.document import Report
 from railwright.sizing.parallel import SizingError
@@ -37,6 +39,17 @@ def test_memory_is_drawn_part_by_part_against_what_there_is(tmp_path: Path) -> N
     assert "memory of h100: 80 GB" in text
     assert "optimizer states: " in text
     assert "llama-3-70b" in text
+
+
+def test_terabytes_and_shares_are_drawn_as_people_read_them(tmp_path: Path) -> None:
+    asked = {"gpu": "h100", "nodes": 64, "model": "llama-3-70b"}
+    text = drawn(tmp_path, StorageQuestion.model_validate(asked))
+    assert "What storage holds (TB)" in text
+    assert "data: 4 TB" in text
+    stored = {**asked, "storage_write": "10GB/s"}
+    text = drawn(tmp_path, CheckpointQuestion.model_validate(stored))
+    assert "Share of time that is lost (%)" in text
+    assert "writing: 1.19 %" in text
 
 
 def test_a_step_is_drawn_in_seconds(tmp_path: Path) -> None:

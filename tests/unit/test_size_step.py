@@ -7,11 +7,13 @@ its activations are 1000 · 1000 · 2 bytes = 2 MB.
 
 import pytest
 
+from railwright.sizing.collectives import Group, Link, flat_all_reduce
 from railwright.sizing.host import Host
 from railwright.sizing.memory import Recipe, fullest_share
 from railwright.sizing.parallel import Batch, Layout, Parallelism, laid_out
 from railwright.sizing.step import (
     StepSettings,
+    computation,
     context_traffic,
     data_traffic,
     expert_traffic,
@@ -106,15 +108,16 @@ def test_experts_on_many_nodes_wait_for_the_fabric() -> None:
 
 
 @pytest.mark.parametrize(
-    ("zero", "bytes_each_way"), [(0, 4 + 4), (1, 4 + 2), (2, 4 + 2), (3, 8 * (4 + 2 + 2))]
+    ("zero", "bytes_each_way"), [(0, 4 + 4), (1, 4 + 2), (2, 8 * 4 + 2), (3, 8 * (4 + 2 + 2))]
 )
 def test_gradients_are_reduced_and_weights_gathered_by_zero_stage(
     zero: int, bytes_each_way: float
 ) -> None:
-    """fp32 gradients, bf16 weights; ZeRO-3 for each of 8 micro-batches, weights twice."""
+    """fp32 gradients, bf16 weights. ZeRO-2 keeps no whole sum of gradients, and so reduces each of
+    8 micro-batches'; ZeRO-3 also gathers weights twice for each."""
     found = layout(data=2, total=16, zero=zero)
     parameters = fullest_share(found).common
-    took = data_traffic(found, HOST, Recipe(), "hierarchical")
+    took = data_traffic(found, HOST, Recipe(), "hierarchical").total
     assert took.value == pytest.approx(bytes_each_way * parameters * 0.5 / 100e9)
 
 
@@ -123,7 +126,7 @@ def test_experts_are_reduced_among_their_own_replicas() -> None:
     found = layout(SPARSE, data=4, expert=2, total=32)
     share = fullest_share(found)
     assert share.experts == 6 * SPARSE.routed_parameters / 2
-    took = data_traffic(found, HOST, Recipe(), "hierarchical")
+    took = data_traffic(found, HOST, Recipe(), "hierarchical").total
     expected = 6 * (0.75 * share.common + 0.5 * share.experts) / 100e9
     assert took.value == pytest.approx(expected)
 
@@ -131,40 +134,105 @@ def test_experts_are_reduced_among_their_own_replicas() -> None:
 def test_replicas_on_two_nodes_reduce_inside_first_and_then_on_their_rail() -> None:
     found = layout(data=16, total=128, zero=0)
     amount = 4 * fullest_share(found).common
-    took = data_traffic(found, HOST, Recipe(), "hierarchical")
+    took = data_traffic(found, HOST, Recipe(), "hierarchical").total
     expected = 2 * 7 / 8 * amount / 100e9 + 2 * 0.5 * (amount / 8) / 10e9
     assert took.value == pytest.approx(expected)
 
 
-def test_a_flat_ring_over_nodes_goes_at_the_rails_pace() -> None:
+def test_rings_over_nodes_go_at_the_pace_of_all_rails_of_a_node() -> None:
+    """8 rails of 10 GB/s, one ring through each: 80 GB/s, which NVLink carries."""
     found = layout(data=16, total=128, zero=0)
     amount = 4 * fullest_share(found).common
-    took = data_traffic(found, HOST, Recipe(), "ring")
-    assert took.value == pytest.approx(2 * 15 / 16 * amount / 10e9)
+    took = data_traffic(found, HOST, Recipe(), "ring").total
+    assert took.value == pytest.approx(2 * 15 / 16 * amount / 80e9)
 
 
-def test_a_tree_sends_all_twice_at_the_rails_pace() -> None:
+def test_rings_go_no_faster_than_nvlink() -> None:
     found = layout(data=16, total=128, zero=0)
-    took = data_traffic(found, HOST, Recipe(), "tree")
-    assert took.value == pytest.approx(2 * 4 * fullest_share(found).common / 10e9)
+    amount = 4 * fullest_share(found).common
+    fast = HOST.model_copy(update={"rail_rate": read("40 GB/s")})
+    took = data_traffic(found, fast, Recipe(), "ring").total
+    assert took.value == pytest.approx(2 * 15 / 16 * amount / 100e9)
+
+
+def test_a_ring_of_ranks_that_are_alone_in_their_nodes_goes_at_one_rails_pace() -> None:
+    found = layout(tensor=10, data=2, total=16, zero=0)
+    wide = HOST.model_copy(update={"gpus": 10, "rails": 10})
+    amount = 4 * fullest_share(found).common
+    took = data_traffic(found, wide, Recipe(), "ring").total
+    assert took.value == pytest.approx(2 * 1 / 2 * amount / 10e9)
+
+
+def test_a_tree_sends_all_twice_at_the_pace_of_all_rails_of_a_node() -> None:
+    found = layout(data=16, total=128, zero=0)
+    took = data_traffic(found, HOST, Recipe(), "tree").total
+    assert took.value == pytest.approx(2 * 4 * fullest_share(found).common / 80e9)
+
+
+def test_a_ring_at_a_measured_busbw_takes_what_was_measured() -> None:
+    """nccl-tests' doc/PERFORMANCE.md: an all-reduce of S takes 2(n−1)/n · S / busbw."""
+    measured = {"bus_bandwidth": [
+        {"where": "node", "size": "8 GB", "rate": "473 GB/s"},
+        {"where": "fabric", "size": "8 GB", "rate": "370 GB/s"},
+    ]}  # fmt: skip
+    host = Host.model_validate({**dict(HOST), "measured": measured})
+    amount = size(8e9)
+    took = flat_all_reduce(
+        amount, Group(per_node=8, nodes=2), host.inside(amount), host.fabric(amount)
+    )
+    assert round(took.value, 5) == 0.04054
+
+
+def test_of_a_rings_steps_two_for_each_node_go_over_the_fabric() -> None:
+    """NCCL's src/graph/tuning.cc, nInterSteps: of 30 steps over 2 nodes 4."""
+    inside = Link(bandwidth=read("1e30 B/s"), ring_step=seconds(3))
+    fabric = Link(bandwidth=read("1e30 B/s"), ring_step=seconds(14))
+    group = Group(per_node=8, nodes=2)
+    assert flat_all_reduce(size(1), group, inside, fabric).value == pytest.approx(26 * 3 + 4 * 14)
+    alone = Group(per_node=1, nodes=2)
+    assert flat_all_reduce(size(1), alone, inside, fabric).value == pytest.approx(2 * 14)
+    whole = Group(per_node=8, nodes=1)
+    assert flat_all_reduce(size(1), whole, inside, fabric).value == pytest.approx(14 * 3)
 
 
 def test_nothing_is_sent_where_there_is_nobody_else() -> None:
     alone = layout()
     for traffic in (tensor_traffic, context_traffic, expert_traffic, pipeline_traffic):
         assert traffic(alone, HOST) == seconds(0)
-    assert data_traffic(alone, HOST, Recipe(), "hierarchical") == seconds(0)
+    assert data_traffic(alone, HOST, Recipe(), "hierarchical").total == seconds(0)
 
 
-def test_what_does_not_fit_behind_backward_is_left_over() -> None:
-    """Backward is two thirds of computation."""
-    slow = HOST.model_copy(update={"rail_rate": read("0.01 GB/s")})
-    found = layout(data=16, total=128)
+@pytest.mark.parametrize(
+    ("zero", "share"), [(0, 2 / 3 / 8), (1, 1 / 8), (2, 2 / 3 + 1 / 3 / 8), (3, 1)]
+)
+def test_data_parallel_traffic_hides_behind_the_micro_batches_in_which_it_goes(
+    zero: int, share: float
+) -> None:
+    """Of 8 micro-batches gradients go with the last one's backward (two thirds of computation) and
+    weights with the first one's forward; ZeRO-2 reduces in each, ZeRO-3 gathers in each too."""
+    slow = HOST.model_copy(update={"rail_rate": read("0.0001 GB/s")})
+    found = layout(data=16, total=128, zero=zero)
     step = step_time(found, slow, Recipe(), StepSettings(overlap=0.5))
-    traffic = data_traffic(found, slow, Recipe(), "hierarchical")
-    room = 0.5 * 2 / 3 * step.parts["computation"].value
+    traffic = data_traffic(found, slow, Recipe(), "hierarchical").total
+    room = 0.5 * share * step.parts["computation"].value
     assert step.hidden.value == pytest.approx(room)
     assert step.parts["data parallel"].value == pytest.approx(traffic.value - room)
+
+
+def test_all_stages_wait_for_the_one_that_has_a_layer_more() -> None:
+    """8 layers over 3 stages: 3 in one, as if there were 9."""
+    odd = step_time(layout(pipeline=3, total=12), HOST, Recipe(), StepSettings())
+    even = computation(layout(pipeline=4, total=12), HOST, StepSettings())
+    assert odd.parts["computation"].value * 3 == pytest.approx(even.value * 4 * 9 / 8)
+    traffic = tensor_traffic(layout(tensor=2, pipeline=3), HOST)
+    assert traffic.value == pytest.approx(3 / 8 * tensor_traffic(layout(tensor=2), HOST).value)
+
+
+def test_tensor_ranks_gather_each_copy_of_a_token_that_was_sent_to_an_expert() -> None:
+    """2 dense layers with 2 all-reduces, 6 with one and one of 2 copies."""
+    plain = tensor_traffic(layout(SPARSE, tensor=2, data=2, total=16), HOST)
+    spread = tensor_traffic(layout(SPARSE, tensor=2, data=2, expert=2, total=16), HOST)
+    assert spread.value == pytest.approx(plain.value * (2 * 2 + 6 * 3) / 16)
 
 
 def test_the_bubble_is_in_proportion_to_what_a_stage_takes() -> None:

@@ -20,6 +20,8 @@ from railwright.sizing.units import Quantity, UnitError, read, seconds, size
         ("2 days", 172800.0, "s"),
         ("0.12 EUR/kWh", 0.12 / 3.6e6, "EUR/W/s"),
         ("10,000,000 EUR", 1e7, "EUR"),
+        ("1,500.25 EUR", 1500.25, "EUR"),
+        ("1_000 GB", 1e12, "B"),
         ("2 EUR/GPU·h", 2 / 3600, "EUR/GPU/s"),
         ("40%", 0.4, ""),
         ("1.5e13", 1.5e13, ""),
@@ -35,6 +37,18 @@ def test_an_amount_is_read_with_its_unit(text: str, value: float, unit: str) -> 
 def test_what_is_no_amount_is_refused(text: str) -> None:
     with pytest.raises(UnitError, match="expected"):
         read(text)
+
+
+@pytest.mark.parametrize("text", ["1,5 GB", "2,50 EUR/GPU·h", "0,15 EUR/kWh", "10,0000 EUR"])
+def test_a_comma_is_no_decimal_point(text: str) -> None:
+    """1,5 GB was read as 15 GB."""
+    with pytest.raises(UnitError, match="decimals are written with a point"):
+        read(text)
+
+
+def test_an_amount_without_end_is_refused() -> None:
+    with pytest.raises(UnitError, match="expected a finite amount"):
+        read("1e400 GB")
 
 
 def test_a_bit_is_an_eighth_of_a_byte() -> None:
