@@ -98,7 +98,20 @@ DKMS = Section(
     for_drivers=True,
     # It runs modinfo for each module and kernel, on a node that may be busy.
     deadline_s=180,
-    script="command -v dkms >/dev/null || return 127\ndkms status",
+    # A power cut can take a module out of dkms' tree, which is not written through to the disk, and
+    # leave its package installed, which is: its sources are as good as added, for dkms adds them.
+    script=r"""
+command -v dkms >/dev/null || return 127
+dkms status || return
+for conf in /usr/src/*/dkms.conf; do
+    [ -r "$conf" ] || continue
+    name=$(sed -nE 's/^PACKAGE_NAME="?([A-Za-z0-9._+-]+)"?$/\1/p' "$conf")
+    version=$(sed -nE 's/^PACKAGE_VERSION="?([A-Za-z0-9._+-]+)"?$/\1/p' "$conf")
+    [ -n "$name" ] && [ -n "$version" ] && [ ! -e "/var/lib/dkms/$name" ] &&
+        echo "$name/$version: added"
+done
+true
+""",
 )
 FABRIC_MANAGER = Section(
     name="drivers_fabric_manager",

@@ -105,7 +105,9 @@ def vanished(other_key: Refused, lab: Lab) -> Refused:
 class Converged:
     """A node before and after a run that reboots it, and what a second one does.
 
-    ``told`` are the changes that only came to light within the run.
+    ``told`` are the changes that only came to light within the run, ``left`` is the kernel that was
+    left for another one, None where the node boots the same: what is built for it is no setting any
+    more, and was proven by the last look before the reboot.
     """
 
     dry: Changes
@@ -116,12 +118,13 @@ class Converged:
     second: dict[str, int]
     drift: dict[str, object]
     failures: frozenset[str]
+    left: str | None
 
 
 def _converged(lab: Lab, inventory: str, folder: Path) -> Converged:
     asked = site(inventory)
     before = asked.snapshot(folder / f"{inventory}-before")
-    boot = lab.boot_id("gpu001")
+    boot, kernel = lab.boot_id("gpu001"), lab.run("gpu001", "uname -r").stdout.strip()
     dry = asked.dry()
     output = asked.converge()
     # The run rebooted it behind the back of the lab's own connection.
@@ -137,6 +140,7 @@ def _converged(lab: Lab, inventory: str, folder: Path) -> Converged:
         second=dict(changes(asked.converge())),
         drift=asked.drift()["summary"],
         failures=asked.failures(*components),
+        left=None if lab.run("gpu001", "uname -r").stdout.strip() == kernel else kernel,
     )
 
 

@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facts.driver_kernels import parse_disk, parse_symbols, sources_kernel
-from facts.drivers import SECTIONS, Drivers, parse_loaded, read_drivers, read_gpus
-from railwright.snapshot import Section, SnapshotError
+from facts.drivers import (
+    DKMS,
+    SECTIONS,
+    Drivers,
+    parse_loaded,
+    read_dkms,
+    read_drivers,
+    read_gpus,
+)
+from facts.probe import Focus, script
+from railwright.snapshot import Section, SnapshotError, parse_probe
 from tests.unit.drivers_host import COMING, RUNNING, node, probe, write
 
 
@@ -270,3 +279,28 @@ def test_nothing_but_a_value_error_is_raised(lines: list[str]) -> None:
         except ValueError:
             continue
         assert found is not None
+
+
+def test_sources_that_a_power_cut_took_from_dkms_are_added(tmp_path: Path) -> None:
+    for name, version in (("nvidia-fs", "2.26.6"), ("nvidia", "580.95.05")):
+        folder = tmp_path / "src" / f"{name}-{version}"
+        folder.mkdir(parents=True)
+        (folder / "dkms.conf").write_text(f'PACKAGE_NAME="{name}"\nPACKAGE_VERSION={version}\n')
+    (tmp_path / "src" / "broken").mkdir()
+    (tmp_path / "src" / "broken" / "dkms.conf").write_text('PACKAGE_NAME="$(reboot)"\n')
+    (tmp_path / "tree" / "nvidia").mkdir(parents=True)
+    stub = tmp_path / "dkms"
+    stub.write_text("#!/bin/sh\necho 'nvidia/580.95.05, 6.1.0-57-amd64, x86_64: installed'\n")
+    stub.chmod(0o755)
+    text = script([DKMS], Focus(drivers=True)).replace(
+        "PATH=/usr/sbin:", f"PATH={tmp_path}:/usr/sbin:"
+    )
+    text = text.replace("/usr/src/", f"{tmp_path}/src/").replace(
+        "/var/lib/dkms/", f"{tmp_path}/tree/"
+    )
+    done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, timeout=60)
+    found = read_dkms(parse_probe(done.stdout, host="a")).modules
+    assert [(one.module, one.version, one.state) for one in found] == [
+        ("nvidia", "580.95.05", "installed"),
+        ("nvidia-fs", "2.26.6", "added"),
+    ]
