@@ -32,7 +32,7 @@ def test_the_disk_of_the_root_file_system_and_foreign_ones_are_refused(railed: L
 
 
 def test_a_mounted_disk_is_refused(railed: Lab) -> None:
-    mounted = railed.run(CLIENT, f"mkdir -p /data && mount {DISK} /data")
+    mounted = railed.run(CLIENT, f"mkdir -p /data && mount -o ro,noload {DISK} /data")
     assert mounted.returncode == 0, mounted.stderr
     try:
         told = refused(railed)
