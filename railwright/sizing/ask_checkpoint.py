@@ -79,7 +79,7 @@ class CheckpointQuestion(RecipeQuestion):
                 "interval": plan.interval,
                 "lost": Quantity(plan.lost.total),
             },
-            breakdown=Breakdown(title="Share of time that is lost", parts=plan.shares()),
+            breakdown=Breakdown(title="Share of time that is lost", bars={"": plan.shares()}),
             limit=self._limit(amount, host),
             rules=(checkpoint_bandwidth(parameters, self.window),),
             notes=self._notes(host, plan),

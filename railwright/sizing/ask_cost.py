@@ -33,7 +33,7 @@ class CostQuestion(Question):
             question=f"{plan.gpus} GPUs for {plan.time}, used {plan.used:.0%} of it",
             sections=(*(_section(way) for way in ways), _break_evens(plan)),
             results={way.name: way.total for way in ways},
-            breakdown=Breakdown(title=f"Cost of {cheapest.name}", parts=cheapest.parts),
+            breakdown=Breakdown(title="Cost", bars={way.name: way.parts for way in ways}),
             notes=(
                 f"least: {cheapest.name}",
                 "all figures are the plan's; none comes with railwright",

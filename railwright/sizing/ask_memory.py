@@ -76,7 +76,7 @@ class MemoryQuestion(LayoutQuestion):
             results={"memory of a GPU": found.total},
             breakdown=Breakdown(
                 title="Memory of a GPU",
-                parts=found.lines,
+                bars={"": found.lines},
                 limit=host.hbm,
                 limit_name=f"memory of {host.gpu}",
             ),

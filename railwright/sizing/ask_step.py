@@ -55,7 +55,7 @@ class StepQuestion(LayoutQuestion):
             sections=(_parts(step), self._outcome(step)),
             results={"step": step.total, "throughput": step.tokens_per_second, "MFU": mfu},
             speed=step.tokens_per_second,
-            breakdown=Breakdown(title="Time of a step", parts=step.parts),
+            breakdown=Breakdown(title="Time of a step", bars={"": step.parts}),
             limit=limit_of(host, lambda one: self._total(layout, one), "step", _why(step)),
             rules=self._rules(layout, host, step),
             notes=_notes(layout, host),

@@ -59,7 +59,7 @@ class StorageQuestion(RecipeQuestion):
             },
             breakdown=Breakdown(
                 title="What storage holds",
-                parts={"data": need.data, "checkpoints": need.checkpoints},
+                bars={"": {"data": need.data, "checkpoints": need.checkpoints}},
             ),
             limit=_limit(need, has),
             notes=(

@@ -31,10 +31,13 @@ class Section(Model):
 
 
 class Breakdown(Model):
-    """Parts that add up, and what they are held against (the memory there is)."""
+    """Parts that add up, and what they are held against (the memory there is).
+
+    ``bars`` has the parts of each thing compared, by its name; one that stands alone has none.
+    """
 
     title: str
-    parts: dict[str, Quantity]
+    bars: dict[str, dict[str, Quantity]]
     limit: Quantity | None = None
     limit_name: str = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,8 +38,11 @@ _INPUTS = {
     "efficiency": "efficiency (share of the peak)",
     "mfu": "MFU (share of the peak)",
 }
-# Okabe and Ito's palette, told apart also by those who see fewer colours; first the darkest.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+# Okabe and Ito's palette, told apart also by those who see fewer colours, and one of Tol's.
+_COLOURS = (
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9",
+    "#D55E00", "#F0E442", "#999999", "#882255", "#000000",
+)  # fmt: skip
 
 
 def plot(report: Report, path: Path) -> None:
@@ -87,24 +91,38 @@ def _unit(amounts: Sequence[Quantity]) -> tuple[float, str]:
 
 
 def _breakdown(axes: Axes, breakdown: Breakdown) -> None:
-    scale, unit = _unit(list(breakdown.parts.values()))
-    left = 0.0
-    for index, (name, amount) in enumerate(breakdown.parts.items()):
-        width = amount.value / scale
-        colour = _COLOURS[index % len(_COLOURS)]
-        label = f"{width:.3g} %" if unit == "%" else str(amount)
-        axes.barh([0], [width], left=left, height=0.5, color=colour, label=f"{name}: {label}")
-        left += width
+    bars = breakdown.bars
+    scale, unit = _unit([amount for parts in bars.values() for amount in parts.values()])
+    ends = dict.fromkeys(bars, 0.0)
+    for name, colour in zip(_parts(breakdown), itertools.cycle(_COLOURS), strict=False):
+        label = name
+        for row, (bar, parts) in enumerate(bars.items()):
+            if name not in parts:
+                continue
+            width = parts[name].value / scale
+            if len(bars) == 1:
+                label = f"{name}: {f'{width:.3g} %' if unit == '%' else parts[name]}"
+            axes.barh([row], [width], left=ends[bar], height=0.5, color=colour, label=label)
+            ends[bar] += width
+            label = ""
+    right = max(ends.values())
     if breakdown.limit is not None:
         limit = breakdown.limit.value / scale
         name = f"{breakdown.limit_name}: {breakdown.limit}"
         axes.axvline(limit, color="black", linestyle="--", label=name)
-        left = max(left, limit)
-    axes.set_xlim(0, left * 1.05 or 1)
-    axes.set_ylim(-0.5, 0.5)
-    axes.set_yticks([])
+        right = max(right, limit)
+    axes.set_xlim(0, right * 1.05 or 1)
+    # From the top downwards, as in the table.
+    axes.set_ylim(len(bars) - 0.5, -0.5)
+    axes.set_yticks(range(len(bars)), list(bars))
+    axes.tick_params(axis="y", length=0)
     axes.set_xlabel(f"{breakdown.title} ({unit})")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, fontsize=8, frameon=False)
+
+
+def _parts(breakdown: Breakdown) -> list[str]:
+    """The names of all parts, each once: a part has one colour in all bars."""
+    return list(dict.fromkeys(name for parts in breakdown.bars.values() for name in parts))
 
 
 def _sweep(axes: Axes, sweep: Sweep) -> None:

@@ -1,15 +1,18 @@
 """Plots are SVG with axes and units named."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from railwright.sizing.ask_checkpoint import CheckpointQuestion
+from railwright.sizing.ask_cost import CostQuestion
 from railwright.sizing.ask_memory import MemoryQuestion
 from railwright.sizing.ask_step import StepQuestion
 from railwright.sizing.ask_storage import StorageQuestion
 from railwright.sizing.ask_train import TrainQuestion
+from railwright.sizing.cost import EXAMPLE, costs, load_plan
 from railwright.sizing.document import Report
 from railwright.sizing.parallel import SizingError
 from railwright.sizing.plots import plot
@@ -56,6 +59,21 @@ def test_a_step_is_drawn_in_seconds(tmp_path: Path) -> None:
     text = drawn(tmp_path, STEP)
     assert "Time of a step (s)" in text
     assert "computation: " in text
+
+
+def test_ways_of_having_gpus_are_drawn_one_under_another_with_one_colour_a_part(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(EXAMPLE)
+    plan = load_plan(path)
+    lines = drawn(tmp_path, CostQuestion(found=plan)).splitlines()
+    filled = set(re.findall('"fill: (#[0-9a-f]{6})"', (tmp_path / "plot.svg").read_text()))
+    parts = {name for way in costs(plan) for name in way.parts}
+    assert len(filled - {"#ffffff"}) == len(parts) == 9
+    assert "Cost (million EUR)" in lines
+    assert [line for line in lines if line in plan.ways] == ["own", "reserved", "on demand"]
+    assert [line for line in lines if line in {"GPUs", "staff"}] == ["staff", "GPUs"]
 
 
 def test_a_sweep_over_nodes_has_its_knee_and_the_ideal(tmp_path: Path) -> None:
