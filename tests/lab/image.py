@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import qemu
-from .layout import Distro, LabError, Layout
+from .layout import LabError, Layout
 from .sources import sources
 
 _RECIPE = Path(__file__).parent / "image"
@@ -50,19 +50,21 @@ class Image:
         return self.folder / "initrd.img"
 
 
-def node_packages() -> list[str]:
-    lines = (_RECIPE / "packages.txt").read_text().splitlines()
+def node_packages(layout: Layout) -> list[str]:
+    lists = ["packages.txt", *(["storage.txt"] if layout.kind == "storage" else [])]
+    lines = [line for name in lists for line in (_RECIPE / name).read_text().splitlines()]
     return [line for line in lines if not line.startswith("#")]
 
 
-def recipe_key(distro: Distro) -> str:
-    """Distribution and a hash of all that decides what the image holds."""
+def recipe_key(layout: Layout) -> str:
+    """Distribution, kind, and a hash of all that decides what the image holds."""
+    distro = layout.distro
     digest = hashlib.sha256(repr((distro, _DISK_MIB, _PARTITION_SECTOR, _EXT4, _FINISH)).encode())
     for path in sorted([*_RECIPE.rglob("*"), *_NIC.rglob("*")]):
         if path.is_file():
             name = str(path.relative_to(_RECIPE.parent))
             digest.update(name.encode() + b"\0" + path.read_bytes())
-    return f"{distro}-{digest.hexdigest()[:16]}"
+    return f"{distro}-{layout.kind}-{digest.hexdigest()[:16]}"
 
 
 def ensure_image(layout: Layout, say: Callable[[str], None]) -> Image:
@@ -70,12 +72,12 @@ def ensure_image(layout: Layout, say: Callable[[str], None]) -> Image:
 
     :raises LabError: a build step failed; the message names its log.
     """
-    image = Image(layout.cache / recipe_key(layout.distro))
+    image = Image(layout.cache / recipe_key(layout))
     layout.cache.mkdir(parents=True, exist_ok=True)
     with _locked(image.folder.with_suffix(".lock")):
         if not image.folder.exists():
             _require_root()
-            say(f"building the {layout.distro} image, which takes some minutes, once")
+            say(f"building the {layout.distro} image ({layout.kind}), which takes minutes, once")
             with tempfile.TemporaryDirectory(prefix="build-", dir=layout.cache) as folder:
                 draft = Image(Path(folder) / "image")
                 draft.folder.mkdir()
@@ -86,7 +88,7 @@ def ensure_image(layout: Layout, say: Callable[[str], None]) -> Image:
 
 def _build(image: Image, root: Path, layout: Layout) -> None:
     log = layout.state / "image.log"
-    _step(log, "root", _mmdebstrap(layout.distro, root))
+    _step(log, "root", _mmdebstrap(layout, root))
     for name in ("vmlinuz", "initrd.img"):
         (found,) = (root / "boot").glob(f"{name}-*")
         shutil.copy(found, image.folder / name)
@@ -101,12 +103,13 @@ def _build(image: Image, root: Path, layout: Layout) -> None:
         raise LabError(f"GRUB could not be installed on the image: see {console}")
 
 
-def _mmdebstrap(distro: Distro, root: Path) -> list[str]:
+def _mmdebstrap(layout: Layout, root: Path) -> list[str]:
+    hooks = ["customize.sh", *(["storage.sh"] if layout.kind == "storage" else [])]
     return [
         *("mmdebstrap", "--mode=root", "--variant=minbase"),
-        *("--skip=cleanup/apt/lists", f"--include={','.join(node_packages())}"),
-        f"--customize-hook={_RECIPE / 'customize.sh'}",
-        *(distro, str(root), *sources(distro)),
+        *("--skip=cleanup/apt/lists", f"--include={','.join(node_packages(layout))}"),
+        *(f"--customize-hook={_RECIPE / name}" for name in hooks),
+        *(layout.distro, str(root), *sources(layout.distro)),
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from . import clock, qemu, ssh
 from .image import ensure_image
-from .layout import Distro, LabError, Layout, Node, layout
+from .layout import Distro, Kind, LabError, Layout, Node, layout
 
 _BOOT_SECONDS = 300.0
 
@@ -21,19 +21,25 @@ def _silent(_: str) -> None:
 class Lab:
     """Virtual nodes of one distribution, found by their files: any process can attach to them."""
 
-    def __init__(self, distro: Distro = "bookworm") -> None:
-        self.layout: Layout = layout(distro)
+    def __init__(self, distro: Distro = "bookworm", kind: Kind = "bare") -> None:
+        self.layout: Layout = layout(distro, kind)
 
     @classmethod
     def up(
-        cls, distro: Distro = "bookworm", nodes: int = 2, say: Say = _silent, spares: int = 0
+        cls,
+        distro: Distro = "bookworm",
+        nodes: int = 2,
+        say: Say = _silent,
+        *,
+        kind: Kind = "bare",
+        spares: int = 0,
     ) -> "Lab":
-        """Have nodes 1 to ``nodes`` running and reachable; a node that is not running starts bare,
-        with ``spares`` empty disks beside its own.
+        """Have nodes 1 to ``nodes`` running and reachable; a node that is not running starts from
+        the image of its ``kind``, with ``spares`` empty disks beside its own.
 
         :raises LabError: the image, the time source or a node did not come up.
         """
-        lab = cls(distro)
+        lab = cls(distro, kind)
         wanted = [lab.layout.node(number) for number in range(1, nodes + 1)]
         lab.layout.state.mkdir(parents=True, exist_ok=True)
         clock.start(lab.layout)

@@ -8,6 +8,9 @@ from typing import Literal, get_args
 Distro = Literal["bookworm", "trixie"]
 DISTROS: tuple[Distro, ...] = get_args(Distro)
 
+Kind = Literal["bare", "storage"]
+"""What a node's image holds: a base system, or clients and servers of storage beside it."""
+
 # Each distribution has ports of its own, so that both labs can run at once.
 _PORTS = "RAILWRIGHT_LAB_PORTS"
 _PORTS_A_LAB = 100
@@ -85,6 +88,7 @@ class Layout:
     distro: Distro
     state: Path
     cache: Path
+    kind: Kind = "bare"
 
     @property
     def time_port(self) -> int:
@@ -130,8 +134,8 @@ def _first_port(distro: Distro) -> int:
     return int(os.environ.get(_PORTS, "2200")) + _PORTS_A_LAB * DISTROS.index(distro)
 
 
-def layout(distro: Distro) -> Layout:
+def layout(distro: Distro, kind: Kind = "bare") -> Layout:
     """The lab of ``distro``, under RAILWRIGHT_LAB_STATE and RAILWRIGHT_LAB_CACHE where set."""
     state = Path(os.environ.get("RAILWRIGHT_LAB_STATE", _REPOSITORY / ".lab"))
     cache = Path(os.environ.get("RAILWRIGHT_LAB_CACHE", Path.home() / ".cache" / "railwright-lab"))
-    return Layout(distro, (state / distro).absolute(), cache.absolute())
+    return Layout(distro, (state / distro).absolute(), cache.absolute(), kind)

@@ -11,7 +11,6 @@ import secrets
 import subprocess
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,18 +33,6 @@ from tests.storage.site import (
 HERE = Path(__file__).parent
 COMPONENTS = ("scratch", "nvmeof", "nfs")
 
-# A QP's packets count as those of the unit that made its device. udev's may reach no address
-# (IPAddressDeny=any), so that the kernel drops what the connection manager sends (-EPERM).
-_RDMA_DEVICES = (
-    "sed -i 's|exec rdma|exec systemd-run -q --collect rdma|' "
-    "/usr/local/lib/railwright-lab/rdma-device"
-)
-_INSTALL = (
-    # What mdadm asks of the initramfs takes minutes where the processor is emulated.
-    "echo update_initramfs=no >/etc/initramfs-tools/update-initramfs.conf; "
-    "DEBIAN_FRONTEND=noninteractive apt-get -qq -y install "
-    "fio mdadm nfs-common nvme-cli xfsprogs {more} >/dev/null"
-)
 ARGUMENTS = "/var/tmp/lab-arguments"
 
 _EXPORT = "/srv/export *(rw,no_root_squash,fsid=1,no_subtree_check)\n"
@@ -97,22 +84,13 @@ def dhchap_key() -> str:
 
 @pytest.fixture(scope="session")
 def lab() -> Lab:
-    """Both nodes with the packages of their part, and nothing mounted."""
-    found = Lab(DISTRO)
+    """Both nodes as their image has them: clients and servers of storage, and nothing mounted."""
+    found = Lab(DISTRO, "storage")
     if not os.environ.get("RAILWRIGHT_LAB_KEEP"):
         found.down()
-        found = Lab.up(DISTRO, 2, print, spares=3)
+        found = Lab.up(DISTRO, 2, print, kind="storage", spares=3)
         KEY_FILE.write_text(f"{dhchap_key()}\n")
         SECRET_FILE.write_text(f"{secrets.token_hex(32)}\n")
-        more = {CLIENT: "", SERVER: "nfs-kernel-server"}
-        with ThreadPoolExecutor() as pool:
-            scripts = [_INSTALL.format(more=one) for one in more.values()]
-            for done in pool.map(found.run, more, scripts):
-                assert done.returncode == 0, done.stdout + done.stderr
-            assert {done.returncode for done in pool.map(found.run, more, [_RDMA_DEVICES] * 2)} == {
-                0
-            }
-            list(pool.map(found.reboot, more))
     return found
 
 

@@ -21,7 +21,6 @@ done <"$root/usr/local/lib/railwright-lab/rails"
 
 "$here/nic.sh" "$root" "$here/../nic"
 "$here/kernel.sh" "$root"
-"$here/storage.sh" "$root"
 "$here/held-package.sh" "$root"
 chroot "$root" update-initramfs -u
 echo 'grub-pc grub-pc/install_devices multiselect /dev/vda' | chroot "$root" debconf-set-selections

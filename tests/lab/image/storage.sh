@@ -1,16 +1,12 @@
 #!/bin/sh
-# Puts what clients and servers of storage need into the offline apt repository of the root $1:
-# a node has none of it until it is asked for.
+# mmdebstrap's customize hook of the image of kind storage, after customize.sh: $1 is the new root.
 set -eu
 root=$1
-repo=$root/srv/lab-repo
 
-mkdir -p "$repo"
-rm -f "$root"/var/cache/apt/archives/*.deb
-chroot "$root" apt-get install --yes --no-install-recommends --download-only \
-    fio mdadm nfs-common nfs-kernel-server nvme-cli xfsprogs
-for deb in "$root"/var/cache/apt/archives/*.deb; do
-    name=$(basename "$deb" | sed 's/%3a/:/; s/^\([^_]*\)_[0-9]*:/\1_/')
-    mv "$deb" "$repo/$name"
-    "${0%/*}/index.sh" "$root" "$name"
-done
+# Started by the server's own unit, once the kernel has NFS over RDMA: nfsd listens then on what
+# there is when it starts.
+chroot "$root" systemctl disable nfs-server
+# A QP's packets count as those of the unit that made its device. udev's may reach no address
+# (IPAddressDeny=any), so that the kernel drops what the connection manager sends (-EPERM).
+sed -i 's|exec rdma|exec systemd-run -q --collect rdma|' \
+    "$root/usr/local/lib/railwright-lab/rdma-device"
