@@ -4,7 +4,6 @@ The file is libcufile's, and the administrator's: single values of it are change
 in it stays. A process reads it when it starts, so that there is no running state to see.
 """
 
-import base64
 from collections.abc import Iterator
 
 from deploys.gpu_driver import COMPONENT as GPU_DRIVER
@@ -22,11 +21,12 @@ from facts.gds_config import (
     read_platform,
 )
 from facts.nvidia_proc import NvidiaModule
-from railwright.actions import Action, RunScript
+from railwright.actions import Action
 from railwright.component import Component
 from railwright.gds.choice import MODES, Mode, Platform, Storage, choose, reasons_against, unknown
 from railwright.gds.cufile import Cufile, dotted, shown
 from railwright.gds.wanted import Edit, edits
+from railwright.replacing import replacing
 from railwright.schema import Node
 from railwright.schema.cufile import CufileSpec
 from railwright.settings import (
@@ -39,7 +39,6 @@ from railwright.settings import (
     persists,
 )
 from railwright.snapshot import Snapshot
-from railwright.templates import render
 
 NAME = "gds"
 _ABSENT = "absent"
@@ -75,12 +74,9 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
         if _key(edit) in due:
             file = _applied(edit, file)
     if file != before:
-        content = base64.encodebytes(file.text.encode()).decode("ascii").rstrip()
-        yield RunScript(
-            name="railwright-cufile",
-            script=render("gds/railwright-cufile.sh.j2", content=content),
-            arguments=(seen.digest or _ABSENT,),
-        )
+        # A link, as update-alternatives makes one to the file of a CUDA release, becomes a file,
+        # which update-alternatives then leaves alone.
+        yield replacing(CUFILE, file.text.encode(), seen.digest)
 
 
 def _file(seen: CufileSeen) -> Cufile:

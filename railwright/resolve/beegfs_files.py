@@ -1,6 +1,5 @@
 """Keys in BeeGFS's files as settings, and what changes them and nothing else."""
 
-import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from facts.beegfs import ConfFile, encoded
@@ -14,10 +13,10 @@ from railwright.beegfs_conf import (
     without_lines,
 )
 from railwright.model import Model
+from railwright.replacing import replacing
 from railwright.resolve.beegfs_wanted import MOUNTS_CONFIG, OURS, Keys, same
 from railwright.schema.beegfs_keys import MISTAKEN, Major
 from railwright.settings import NOTHING, Effect, Setting, Standing, State, persists
-from railwright.templates import render
 
 _ABSENT = "absent"
 _BUILD_ARGS = "buildArgs"
@@ -170,14 +169,9 @@ def edit_actions(edited: Edited, by_key: Mapping[str, Setting]) -> list[RunScrip
 
 def rewrite(path: str, file: ConfFile | None, text: str) -> RunScript:
     """Puts ``text`` in the place of the file that was read, unless that has changed since."""
-    content = base64.encodebytes(encoded(text)).decode("ascii").rstrip()
     record = file.record if file else None
     at = record.target if record and record.kind == "link" and record.target else path
-    return RunScript(
-        name="railwright-beegfs-edit",
-        script=render("beegfs/railwright-beegfs-edit.sh.j2", content=content),
-        arguments=(at, file.digest if file and file.digest else _ABSENT),
-    )
+    return replacing(at, encoded(text), file.digest if file else None)
 
 
 def rival_lines(file: ConfFile | None, wheres: set[str], configs: set[str]) -> dict[str, set[int]]:

@@ -10,6 +10,7 @@ from deploys.beegfs import actions, settings
 from facts.beegfs import CLIENT, FORCED, HELPERD
 from railwright.actions import Action, InstallFile, InstallSecret, RemoveFile, Run, RunScript
 from railwright.beegfs_conf import Conf
+from railwright.replacing import NAME
 from railwright.schema import Node
 from railwright.schema.beegfs import STOCK_CONFIG
 from railwright.settings import Effect, Setting, Verdict, verdict
@@ -249,7 +250,7 @@ def _applied(world: World, action: Action) -> World:
         return replace(world, ours={**world.ours, action.path: action.content})
     if isinstance(action, RemoveFile):
         return replace(world, ours={p: t for p, t in world.ours.items() if p != action.path})
-    if isinstance(action, RunScript) and action.name == "railwright-beegfs-edit":
+    if isinstance(action, RunScript) and action.name == NAME:
         return replace(world, files={**world.files, action.arguments[0]: text_of(action)})
     if isinstance(action, RunScript) and action.name == "railwright-dkms":
         return replace(world, modules={**world.modules, MODULE: MTIME + 10})

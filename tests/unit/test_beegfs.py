@@ -1,10 +1,7 @@
 """BeeGFS's client from what a node shows to what is done."""
 
-import base64
-import hashlib
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,6 @@ from railwright.component import settings_of, unread
 from railwright.resolve.beegfs_wanted import secret_files
 from railwright.schema.beegfs import STOCK_CONFIG
 from railwright.settings import Standing, Verdict, changes, is_drift
-from railwright.templates import render as template
 from tests.unit.beegfs_host import (
     HELPERD_CONF,
     KERNEL,
@@ -338,30 +334,6 @@ def test_what_is_left_of_mounts_is_removed() -> None:
     assert applied(before, todo).ours == {}
     still = node(mounts={})
     assert not any(verb == "disable" for _, verb, *_ in commands(done(still, before)))
-
-
-def _edit(path: Path, text: str, digest: str) -> "subprocess.CompletedProcess[str]":
-    content = base64.encodebytes(text.encode()).decode("ascii").rstrip()
-    script = template("beegfs/railwright-beegfs-edit.sh.j2", content=content)
-    command = ["sh", "-s", "--", str(path), digest]
-    return subprocess.run(command, input=script, capture_output=True, text=True, check=False)
-
-
-def test_the_file_is_put_in_place_with_its_mode_unless_somebody_else_wrote_it(
-    tmp_path: Path,
-) -> None:
-    file = tmp_path / "beegfs" / "beegfs-client.conf"
-    assert _edit(file, "a = 1\n", "absent").returncode == 0
-    assert (file.read_text(), file.stat().st_mode & 0o777) == ("a = 1\n", 0o644)
-    file.chmod(0o640)
-    digest = hashlib.sha256(b"a = 1\n").hexdigest()
-    assert _edit(file, "a = 2\n", digest).returncode == 0
-    assert (file.read_text(), file.stat().st_mode & 0o777) == ("a = 2\n", 0o640)
-    refused = _edit(file, "a = 3\n", digest)
-    assert refused.returncode == 1
-    assert refused.stderr == f"{file}: changed since it was read, left as it is\n"
-    assert file.read_text() == "a = 2\n"
-    assert [entry.name for entry in file.parent.iterdir()] == [file.name]
 
 
 def test_what_is_done_is_a_script_that_sh_reads() -> None:

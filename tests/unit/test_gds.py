@@ -58,7 +58,7 @@ def test_a_file_that_is_not_there_is_made() -> None:
     )
     (action,) = done(asked, snapshot(None))
     assert isinstance(action, RunScript)
-    assert action.arguments == ("absent",)
+    assert action.arguments == (PATH, "absent")
 
 
 def test_foreign_edits_stay() -> None:
