@@ -94,7 +94,10 @@ def parse_dkms(text: str, rc: int = 0) -> Dkms:
             continue
         else:
             raise ValueError(f"expected a row of dkms status, got {line[:80]!r}")
-        found.setdefault((entry.module, entry.version, entry.kernel, entry.arch), entry)
+        key = (entry.module, entry.version, entry.kernel, entry.arch)
+        # The probe adds a row where the sources are there of what dkms calls broken.
+        if key not in found or found[key].state == "broken":
+            found[key] = entry
     if rc != 0 and not found and not problems:
         raise ValueError(f"dkms status exited {rc} and said nothing")
     return Dkms(modules=tuple(found.values()), problems=tuple(problems))

@@ -100,6 +100,7 @@ DKMS = Section(
     deadline_s=180,
     # A power cut can take a module out of dkms' tree, which is not written through to the disk, and
     # leave its package installed, which is: its sources are as good as added, for dkms adds them.
+    # So are those whose link alone is gone, which dkms calls broken: the run puts it back.
     script=r"""
 command -v dkms >/dev/null || return 127
 dkms status || return
@@ -107,8 +108,11 @@ for conf in /usr/src/*/dkms.conf; do
     [ -r "$conf" ] || continue
     name=$(sed -nE 's/^PACKAGE_NAME="?([A-Za-z0-9._+-]+)"?$/\1/p' "$conf")
     version=$(sed -nE 's/^PACKAGE_VERSION="?([A-Za-z0-9._+-]+)"?$/\1/p' "$conf")
-    [ -n "$name" ] && [ -n "$version" ] && [ ! -e "/var/lib/dkms/$name" ] &&
-        echo "$name/$version: added"
+    if [ -z "$name" ] || [ -z "$version" ]; then continue; fi
+    for source in "/var/lib/dkms/$name"/*/source; do
+        [ ! -e "$source" ] || continue 2
+    done
+    echo "$name/$version: added"
 done
 true
 """,

@@ -3,9 +3,9 @@
 A unit in place of a line in fstab: the file is owned whole, its order is said in it, and nothing
 of what an administrator has in fstab is touched. ``nofail`` keeps the boot from waiting for it.
 
-systemd orders a mount unit with ``nofail`` before no target of its file systems from 241 on
-(systemd/systemd#11562), and that of EL 8, 239, orders none at all so (mount_add_default_dependencies
-in src/core/mount.c). 240, which waits (#11558), is in no distribution that we run on.
+From systemd 241 on a mount unit with ``nofail`` is not ordered before the target of its file
+systems (systemd/systemd#11562). That of EL 8, 239, orders no mount unit so by itself
+(mount_add_default_dependencies in src/core/mount.c). 240 waits (#11558), and is nowhere in use.
 """
 
 import re

@@ -38,7 +38,8 @@ ORDER: tuple[tuple[str, ...], ...] = (
 )
 """Modules in the order in which they are built. Others of dkms (zfs) are nobody's business here."""
 
-_OUTDATED: frozenset[Kind] = frozenset({"symbols", "vermagic"})
+_OUTDATED: frozenset[Kind] = frozenset({"absent", "symbols", "vermagic"})
+"""Absent, and yet installed by dkms' own account: its file is empty, as after a power cut."""
 
 Built = Literal["installed", "absent", "stale"]
 

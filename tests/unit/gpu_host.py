@@ -291,6 +291,7 @@ def run_script(
     known = {
         "PATH": path, "RAILWRIGHT_PATH": path, "LOG": str(log), "RAILWRIGHT_OFA": f"{root}/ofa",
         "RAILWRIGHT_ALTERNATIVES": f"{root}/alternatives", "RAILWRIGHT_PROC": f"{root}/proc",
+        "RAILWRIGHT_DKMS": f"{root}/dkms",
     }  # fmt: skip
     ended = subprocess.run(
         ["sh", "-s", "--", *arguments],

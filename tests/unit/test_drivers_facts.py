@@ -282,15 +282,22 @@ def test_nothing_but_a_value_error_is_raised(lines: list[str]) -> None:
 
 
 def test_sources_that_a_power_cut_took_from_dkms_are_added(tmp_path: Path) -> None:
-    for name, version in (("nvidia-fs", "2.26.6"), ("nvidia", "580.95.05")):
+    sources = (("nvidia-fs", "2.26.6"), ("nvidia", "580.95.05"), ("mlnx-nvme", "25.10"))
+    for name, version in sources:
         folder = tmp_path / "src" / f"{name}-{version}"
         folder.mkdir(parents=True)
         (folder / "dkms.conf").write_text(f'PACKAGE_NAME="{name}"\nPACKAGE_VERSION={version}\n')
     (tmp_path / "src" / "broken").mkdir()
     (tmp_path / "src" / "broken" / "dkms.conf").write_text('PACKAGE_NAME="$(reboot)"\n')
-    (tmp_path / "tree" / "nvidia").mkdir(parents=True)
+    known = tmp_path / "tree" / "nvidia" / "580.95.05"
+    known.mkdir(parents=True)
+    (known / "source").symlink_to(tmp_path / "src" / "nvidia-580.95.05")
+    halved = tmp_path / "tree" / "mlnx-nvme" / "25.10"
+    halved.mkdir(parents=True)
+    (halved / "source").symlink_to(tmp_path / "nowhere")
     stub = tmp_path / "dkms"
-    stub.write_text("#!/bin/sh\necho 'nvidia/580.95.05, 6.1.0-57-amd64, x86_64: installed'\n")
+    rows = "mlnx-nvme/25.10: broken\nnvidia/580.95.05, 6.1.0-57-amd64, x86_64: installed"
+    stub.write_text(f"#!/bin/sh\necho '{rows}'\n")
     stub.chmod(0o755)
     text = script([DKMS], Focus(drivers=True)).replace(
         "PATH=/usr/sbin:", f"PATH={tmp_path}:/usr/sbin:"
@@ -300,7 +307,8 @@ def test_sources_that_a_power_cut_took_from_dkms_are_added(tmp_path: Path) -> No
     )
     done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, timeout=60)
     found = read_dkms(parse_probe(done.stdout, host="a")).modules
-    assert [(one.module, one.version, one.state) for one in found] == [
+    assert {(one.module, one.version, one.state) for one in found} == {
+        ("mlnx-nvme", "25.10", "added"),
         ("nvidia", "580.95.05", "installed"),
         ("nvidia-fs", "2.26.6", "added"),
-    ]
+    }

@@ -231,6 +231,17 @@ def test_peers_5_12_a_module_with_other_symbol_versions_is_built_anew() -> None:
     assert wrong(fits, asked) == {}
 
 
+def test_a_module_that_dkms_calls_installed_and_modinfo_does_not_find_is_built_anew() -> None:
+    built = f"built nvidia/1/{OLD}/x86_64/module/nvidia_uvm.ko.zst\n"
+    emptied = host(
+        drivers_disk=disk(OLD, "nvidia_uvm") + built + f"sources /usr/src/ofa_kernel/{OLD}\n"
+    )
+    setting = found(emptied)[f"dkms nvidia for {OLD}"]
+    assert setting.persisted.standing is Standing.STALE
+    assert (setting.persisted.detail or "").startswith("nvidia_uvm is not there")
+    assert "nvidia/580.95.05" in commands(emptied)[0]
+
+
 def test_peers_5_12_peermem_that_was_built_without_ofed_is_built_anew() -> None:
     symbols = f"kernel {OLD}\nneeds nvidia_peermem\n0x00000001\tmodule_layout\n"
     asked = node(ofed=DOCA, gpu_driver={**GPU, "peer_memory": "nvidia_peermem"})
@@ -361,6 +372,17 @@ def test_the_build_script_builds_anew_and_installs(tmp_path: Path) -> None:
             f"install --force -m nvidia -v 580.95.05 -k {NEW}",
         ],
     )
+
+
+def test_the_build_script_leads_dkms_back_to_sources_whose_link_is_gone(tmp_path: Path) -> None:
+    whole, halved = (tmp_path / "dkms" / name / "1" for name in ("nvidia", "nvidia-fs"))
+    for folder in (whole, halved):
+        folder.mkdir(parents=True)
+    (whole / "source").symlink_to(tmp_path)
+    assert dkms(tmp_path, "nvidia/1", "nvidia-fs/1", "mlnx-ofed-kernel/1")[0] == 0
+    assert (whole / "source").readlink() == tmp_path
+    assert (halved / "source").readlink() == Path("/usr/src/nvidia-fs-1")
+    assert sorted(path.name for path in (tmp_path / "dkms").iterdir()) == ["nvidia", "nvidia-fs"]
 
 
 def test_the_build_script_ends_at_the_first_failure(tmp_path: Path) -> None:
