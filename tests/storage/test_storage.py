@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.demo import run
 from tests.lab.lab import Lab
 from tests.storage.conftest import Mounted, pyinfra, site
-from tests.storage.site import AUTHENTICATED, CLIENT, KEY_FILE, SERVER
+from tests.storage.site import AUTHENTICATED, CLIENT, DISTRO, KEY_FILE, SERVER
 
 MOUNTS = ("/mnt/rdma", "/mnt/tcp", "/mnt/nfs", "/scratch")
 
@@ -89,6 +90,24 @@ if AUTHENTICATED:
             assert not any(one in text for one in digests)
         modes = served.run(CLIENT, f"grep -rlsF {body} /etc | xargs stat -c '%a %U'").stdout.split()
         assert set(zip(modes[::2], modes[1::2], strict=True)) == {("600", "root")}
+
+
+def test_each_mount_is_measured_and_left_as_it_was(mounted: Mounted, served: Lab) -> None:
+    listed = f"ls -A {' '.join(MOUNTS)}"
+    before = served.run(CLIENT, listed).stdout
+    words = ("storage", "test", site("all").inventory, "--limit", CLIENT, "--format", "json")
+    done = run(("railwright", *words, "--seconds", "2", "--max-gib", "1"), DISTRO)
+    results = {one["mount"]: one for one in json.loads(done.stdout)["results"]}
+    outcomes = {where: (one["outcome"], one["reason"]) for where, one in results.items()}
+    assert outcomes == {
+        "/mnt/rdma": ("ok", None),
+        "/mnt/tcp": ("not_judged", None),
+        "/mnt/nfs": ("not_judged", None),
+        "/scratch": ("not_judged", None),
+    }
+    assert all(one["write"]["gb_s"] > 0 < one["read"]["gb_s"] for one in results.values())
+    assert done.returncode == 0, done.stderr
+    assert served.run(CLIENT, listed).stdout == before
 
 
 def test_a_reboot_of_the_client_brings_all_back(mounted: Mounted, served: Lab) -> None:
