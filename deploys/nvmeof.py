@@ -35,7 +35,15 @@ from railwright.resolve.nvmeof import (
     rival_settings,
     volume_settings,
 )
-from railwright.resolve.nvmeof_actions import connecting, keeping, leaving, linking, persisting
+from railwright.resolve.nvmeof_actions import (
+    connecting,
+    dropping,
+    keeping,
+    leaving,
+    linking,
+    parting,
+    persisting,
+)
 from railwright.resolve.nvmeof_files import COMPONENT as NAME
 from railwright.resolve.nvmeof_files import (
     file_settings,
@@ -102,8 +110,10 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
     yield from persisting(node.nvmeof, volumes, by_key)
     views = [] if container else _views(node, volumes, files, snapshot)
     yield from linking(views, by_key)
+    yield from parting(views, by_key)
     for view in views:
         yield from connecting(view, by_key)
+    yield from dropping(views, by_key)
     devices = {view.volume.where: _device(view) for view in views}
     mounts = [volume.mount(devices.get(volume.where)) for volume in volumes]
     yield from mount_actions(NAME, mounts, snapshot, by_key, node.effects.allow)

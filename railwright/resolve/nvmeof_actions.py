@@ -15,6 +15,7 @@ from railwright.resolve.nvmeof_files import (
     format_script,
     left_files,
     left_names,
+    nqn_of,
     volume_files,
 )
 from railwright.schema.nvmeof import NvmeofSpec
@@ -52,22 +53,25 @@ def linking(views: Sequence[VolumeView], by_key: Mapping[str, Setting]) -> Itera
             yield Run(command=("udevadm", "settle", "--timeout=30"))
 
 
-def connecting(view: VolumeView, by_key: Mapping[str, Setting]) -> Iterator[Action]:
-    """Connects what is not, and makes the file system where that is asked for and nothing is."""
-    volume = view.volume
-    if reconnects(view, by_key):
+def parting(views: Sequence[VolumeView], by_key: Mapping[str, Setting]) -> Iterator[Action]:
+    """Disconnects what is to be connected anew. Volumes of one subsystem have its connections in
+    common, so that all of them are let go before any is disconnected."""
+    anew = [view.volume for view in views if reconnects(view, by_key)]
+    for volume in anew:
         # Not while the unit could connect it by what it read before.
         yield Run(command=("systemctl", "stop", volume.unit.name))
         yield Run(command=("systemctl", "stop", unit_name(volume.where)))
+    for volume in anew:
         yield Run(command=(SCRIPT_PATH, "down", volume.name))
+
+
+def connecting(view: VolumeView, by_key: Mapping[str, Setting]) -> Iterator[Action]:
+    """Connects what is not, and makes the file system where that is asked for and nothing is."""
+    volume = view.volume
     if view.connects or reconnects(view, by_key):
         yield Run(command=(SCRIPT_PATH, "once", volume.name))
     else:
         yield from _live(view, by_key)
-    for controller in view.others:
-        if _enforced(view, f"path {controller.name} of", by_key):
-            path = f"/sys/class/nvme/{controller.name}/delete_controller"
-            yield WriteValue(path=path, value="1")
     made = by_key.get(view.key("file system of"))
     if made is not None and persists(made):
         spec = volume.spec
@@ -76,6 +80,18 @@ def connecting(view: VolumeView, by_key: Mapping[str, Setting]) -> Iterator[Acti
             script=format_script(),
             arguments=(volume.link, spec.nqn, spec.filesystem),
         )
+
+
+def dropping(views: Sequence[VolumeView], by_key: Mapping[str, Setting]) -> Iterator[Action]:
+    """Disconnects paths that nobody asks for, each once: volumes of one subsystem share them."""
+    names = (
+        controller.name
+        for view in views
+        for controller in view.others
+        if _enforced(view, f"path {controller.name} of", by_key)
+    )
+    for name in dict.fromkeys(names):
+        yield WriteValue(path=f"/sys/class/nvme/{name}/delete_controller", value="1")
 
 
 def _live(view: VolumeView, by_key: Mapping[str, Setting]) -> Iterator[Action]:
@@ -133,13 +149,22 @@ def leaving(
     *,
     container: bool,
 ) -> Iterator[Action]:
-    """Disconnects what is not asked for any more, and takes our files away. Its mount is gone."""
+    """Disconnects what is not asked for any more, and takes our files away. Its mount is gone.
+
+    The connections of a subsystem stay where another volume of it is asked for.
+    """
+    stay = {volume.spec.nqn for volume in volumes}
     for name in left_names(volumes, files):
         owned = left_files(name)
         units = [file for file in owned if file.path == unit_of(name).path]
         yield from unit_actions(unit_of(name), units, by_key)
         conf = by_key.get(f"{FOLDER}/{name}.conf")
-        if conf is not None and persists(conf) and not container:
+        if (
+            conf is not None
+            and persists(conf)
+            and not container
+            and nqn_of(name, files) not in stay
+        ):
             yield Run(command=(SCRIPT_PATH, "down", name))
         for file in owned:
             if file not in units:

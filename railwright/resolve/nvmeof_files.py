@@ -83,6 +83,14 @@ def left_names(volumes: Sequence[Volume], files: list[FileRecord]) -> list[str]:
     return sorted(names_on_node(files) - {volume.name for volume in volumes})
 
 
+def nqn_of(name: str, files: Sequence[FileRecord]) -> str | None:
+    """The subsystem that our file of the volume ``name`` says it is of."""
+    path = f"{FOLDER}/{name}.conf"
+    conf = next((file.content for file in files if file.path == path), None)
+    found = re.search(r"^nqn (\S+)$", conf or "", re.MULTILINE)
+    return found[1] if found else None
+
+
 def left_files(name: str) -> tuple[OwnedFile, ...]:
     paths = (f"{FOLDER}/{name}.conf", keys_path(name), unit_of(name).path)
     return tuple(OwnedFile(path=path, content=None) for path in paths)
