@@ -8,8 +8,12 @@ from railwright.resolve.nvmeof_files import format_script, script
 from tests.unit.nvme_host import AUTH, DEVICE, HOST_ID, HOST_NQN, NAME, NQN, UUID
 
 # What is written becomes a controller, unless the file "refuses" says why not; with the file
-# "offers" the namespace comes with it, as udev links it.
+# "offers" the namespace comes with it, as udev links it. What is read is read, unless the file
+# "unreadable" has a part of the command.
 _DD = """#!/bin/sh
+case "$*" in
+    if=*) printf '%s' "$*" | grep -qs -f {root}/unreadable && exit 1; exec /bin/dd "$@" ;;
+esac
 request=$(cat)
 printf '%s\\n' "$request" >>{root}/requests
 printf '%s\\n' "$*" >>{root}/arguments

@@ -326,6 +326,17 @@ def test_what_is_used_is_not_formatted(
     assert wipefs(disk) == ""
 
 
+@pytest.mark.parametrize("part", ["count=1", "count=2 skip=0"])
+def test_what_cannot_be_read_is_not_blank(kernel: Kernel, disk: Path, part: str) -> None:
+    """wipefs says nothing of a disk that it cannot read, and ends well."""
+    before = disk.read_bytes()
+    kernel.put("/unreadable", f"{part}\n")
+    done = kernel.format(LINK, NQN, "ext4")
+    assert done.returncode == 1
+    assert f"{DEVICE} cannot be read" in done.stderr
+    assert disk.read_bytes() == before
+
+
 def test_a_namespace_that_is_not_there_is_not_formatted(kernel: Kernel) -> None:
     done = kernel.format(LINK, NQN, "ext4")
     assert done.returncode == 1

@@ -242,6 +242,17 @@ def test_what_an_array_brings_to_light_is_not_formatted(tmp_path: Path) -> None:
     assert not any(line.startswith("mkfs") for line in log)
 
 
+@pytest.mark.parametrize("part", ["count=1 ", "skip=4095 "])
+def test_a_disk_that_cannot_be_read_is_not_blank(tmp_path: Path, part: str) -> None:
+    """wipefs says nothing of a disk that it cannot read, and ends well."""
+    tree(tmp_path, ROOT, B, C)
+    body = f'case "$* " in if=*/dev/vdb\\ *"{part}"*) exit 1 ;; esac; exec /bin/dd "$@"\n'
+    tool(tmp_path / "bin", "dd", body)
+    code, said, log = run(tmp_path, scratch())
+    assert (code, log) == (1, [])
+    assert "virtio-vdb cannot be read" in said
+
+
 def test_what_was_left_half_made_is_formatted_and_nothing_else(tmp_path: Path) -> None:
     tree(tmp_path, ROOT, B, C)
     code, said, log = run(tmp_path, scratch(), "format")
