@@ -19,6 +19,9 @@ LEAST_XFS_KIB = 300 * 1024
 
 _MEMBER = "linux_raid_member"
 _OWN_TRANSPORTS = frozenset({"pcie"})
+_FAR = frozenset({"iscsi", "fc", "fcoe"})
+"""Transports of SCSI to storage that others reach too, by lsblk's names. Source: get_transport() in
+util-linux's lsblk.c."""
 
 
 class Refusal(Model):
@@ -168,6 +171,8 @@ def _of_itself(disk: Disk) -> Iterator[str]:
         yield "is removable"
     if disk.fabric is not None and disk.fabric not in _OWN_TRANSPORTS:
         yield f"is on another machine, over {disk.fabric}"
+    if disk.transport in _FAR:
+        yield f"is on another machine, over {disk.transport}"
     if not disk.ids:
         yield "has no name in /dev/disk/by-id by which it could be found again"
 

@@ -49,6 +49,16 @@ def test_a_disk_that_holds_anything_is_refused_with_its_reason(
     assert f"virtio-vdb {reason}" in (by_rule.error or "")
 
 
+@pytest.mark.parametrize("transport", ["iscsi", "fc", "fcoe"])
+def test_a_blank_disk_of_storage_that_others_reach_too_is_refused(transport: str) -> None:
+    found = seen(ROOT, replace(B, transport=transport), C)
+    said = f"virtio-vdb is on another machine, over {transport}"
+    assert choose(scratch(), found).error == said
+    by_rule = choose(scratch(disks={"count": 2, "min_size": "1GiB"}), found)
+    assert by_rule.disks == ()
+    assert said in (by_rule.error or "")
+
+
 def test_the_root_disk_is_refused_by_every_way_that_leads_to_it() -> None:
     plain = seen()
     assert reasons_against(plain.disks[0], plain)[0] == "holds the root file system"

@@ -166,6 +166,26 @@ def test_what_python_refuses_the_script_refuses_and_nothing_is_touched(
     assert reasons_against(found.disks[1], found)
 
 
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("platform/host3/session1/target3:0:0/3:0:0:0", "over iscsi"),
+        ("pci0000:00/host7/rport-7:0-0/target7:0:0/7:0:0:0", "over fc"),
+    ],
+)
+def test_a_disk_of_storage_that_others_reach_too_is_refused(
+    tmp_path: Path, way: str, said: str
+) -> None:
+    tree(tmp_path, ROOT, B, C)
+    far = tmp_path / "sys/devices" / way
+    far.mkdir(parents=True)
+    (tmp_path / "sys/class/block/vdb/device").rmdir()
+    (tmp_path / "sys/class/block/vdb/device").symlink_to(far)
+    code, told, log = run(tmp_path, scratch())
+    assert (code, log) == (1, [])
+    assert told == f"scratch scratch: virtio-vdb is on another machine, {said}\n"
+
+
 def test_what_python_takes_the_script_takes(tmp_path: Path) -> None:
     nvme = replace(B, fabric="pcie")
     tree(tmp_path, ROOT, nvme, C)
