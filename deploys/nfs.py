@@ -54,13 +54,13 @@ def _mount(where: str, mount: NfsRdmaMount) -> OwnedMount:
         what=mount.source,
         fstype="nfs" if mount.version == "3" else "nfs4",
         options=(
-            *("proto=rdma", f"port={mount.port}", f"vers={mount.version}", keeps),
+            *(f"proto={mount.netid}", f"port={mount.port}", f"vers={mount.version}", keeps),
             *(f"{name}={value}" for name, value in sizes.items() if value is not None),
             *mount.options,
         ),
         timeout_s=mount.timeout_s,
         # Sizes are what the server grants; nconnect is passed over by kernels up to 6.7.
-        shown=("proto=rdma", f"vers={mount.version}", keeps),
+        shown=(f"proto={mount.netid}", f"vers={mount.version}", keeps),
     )
 
 

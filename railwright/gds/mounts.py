@@ -28,7 +28,7 @@ class Mount(Model):
 def reason_against(mount: Mount) -> Reason | None:
     """Why IO on ``mount`` goes through the host; None where nothing is known against it."""
     if mount.fstype in ("nfs", "nfs4"):
-        if "proto=rdma" in mount.options:
+        if {"proto=rdma", "proto=rdma6"} & set(mount.options):
             return None
         proto = next((o for o in mount.options if o.startswith("proto=")), "proto=tcp")
         return Reason(

@@ -19,7 +19,12 @@ else:
         r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?|\[[0-9a-f:]+\]",
         "a host name, an IPv4 address, or an IPv6 address in []",
     )
-    Export = word(r"/[A-Za-z0-9._/@+-]*", "the absolute path of an export, such as /export/data")
+    # The kernel shows a mount of NFS 4 by its path without spare slashes, whatever was mounted.
+    # Source: nfs_path() in fs/nfs/namespace.c.
+    Export = word(
+        r"/|(/[A-Za-z0-9._@+-]+)+",
+        "the absolute path of an export without a slash at its end, such as /export/data",
+    )
 
 
 def _whole_pages(size: int) -> int:
@@ -77,6 +82,14 @@ class NfsRdmaMount(Mounted):
 
     def model_post_init(self, _: Any) -> None:
         self.__pydantic_fields_set__.add("kind")
+
+    @property
+    def netid(self) -> str:
+        """What proto is given, and shows: mount looks for no IPv6 address by ``rdma``.
+
+        Source: nfs_get_proto() in nfs-utils, xprt_rdma_format_addresses6() in the kernel.
+        """
+        return "rdma6" if self.server.startswith("[") else "rdma"
 
     @property
     def source(self) -> str:

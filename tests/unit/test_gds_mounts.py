@@ -65,3 +65,8 @@ def test_only_the_device_mapper_itself_is_told(device: str) -> None:
 def test_a_line_of_another_kind_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="expected a mount of five words"):
         parse_mounts(line)
+
+
+def test_nfs_over_rdma_by_ipv6_goes_over_rdma_too() -> None:
+    (mount,) = parse_mounts("nfs4 [fd00::9]:/exp - rw,proto=rdma6,port=20049 /data\n")
+    assert reason_against(mount) is None

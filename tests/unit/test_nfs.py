@@ -57,6 +57,15 @@ def test_a_mount_is_over_rdma_and_nothing_else() -> None:
     assert (third.fstype, third.shown) == ("nfs", ("proto=rdma", "vers=3", "soft"))
 
 
+def test_over_ipv6_the_transport_has_another_name() -> None:
+    """mount.nfs looks for an IPv4 address by proto=rdma, and the kernel shows rdma6."""
+    node = asked(server="[fd00::9]")
+    assert mount(node).options[0] == "proto=rdma6"
+    line = LINE.replace("10.64.0.9:", "[fd00::9]:").replace("proto=rdma", "proto=rdma6")
+    assert found(node, there(node, mounts=line), NFS)[KEY].running.standing is Standing.RIGHT
+    assert done(node, there(node, mounts=line), NFS) == []
+
+
 def test_a_bare_node_gets_unit_and_mount_and_a_converged_one_nothing() -> None:
     node = asked()
     assert done(node, host(), NFS) == [
@@ -167,6 +176,8 @@ def test_a_node_that_asks_for_none_has_nothing() -> None:
         ({"wsize": 5000}, "a multiple of 4096"),
         ({"version": "4"}, "'4.0'"),
         ({"export": "exp"}, "absolute path of an export"),
+        ({"export": "/exp/a/"}, "without a slash at its end"),
+        ({"export": "/exp//a"}, "absolute path of an export"),
         ({"server": "a b"}, "a host name"),
         ({"options": ["proto=tcp"]}, "which is rdma"),
         ({"options": ["nfsvers=3"]}, "it in version"),

@@ -16,6 +16,11 @@ def _mounts(node: Node) -> Iterator[tuple[str, NfsRdmaMount]]:
             yield where, mount
 
 
+def _proto(mount: NfsRdmaMount) -> str:
+    """By the family of the server's address."""
+    return "proto=rdma6" if ":" in mount.server else "proto=rdma"
+
+
 @for_each(_mounts)
 def test_unit(host: Host, node: Node, case: tuple[str, NfsRdmaMount]) -> None:
     where, mount = case
@@ -25,7 +30,7 @@ def test_unit(host: Host, node: Node, case: tuple[str, NfsRdmaMount]) -> None:
     options = re.search(r"^Options=(.*)$", text, re.M)
     assert options is not None
     given = set(options[1].split(","))
-    assert {"proto=rdma", f"port={mount.port}", f"vers={mount.version}", "nofail"} <= given
+    assert {_proto(mount), f"port={mount.port}", f"vers={mount.version}", "nofail"} <= given
     assert ("hard" if mount.hard else "soft") in given
     for name in ("nconnect", "rsize", "wsize"):
         value = getattr(mount, name)
@@ -45,7 +50,7 @@ def test_mount(host: Host, node: Node, case: tuple[str, NfsRdmaMount], owns_kern
     options = re.search(r"^\s*opts:\s+(\S+)$", told, re.M)
     assert options is not None
     shown = set(options[1].split(","))
-    assert {"proto=rdma", f"vers={mount.version}", "hard" if mount.hard else "soft"} <= shown
+    assert {_proto(mount), f"vers={mount.version}", "hard" if mount.hard else "soft"} <= shown
     assert told.removeprefix("device ").startswith(f"{mount.server}:{mount.export} ")
     assert host.run("timeout 10 stat -f %s", where).rc == 0
 
