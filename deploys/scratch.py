@@ -105,7 +105,6 @@ def _mount(where: str, scratch: LocalScratch, device: str | None) -> OwnedMount:
         options=scratch.options,
         network=False,
         timeout_s=scratch.timeout_s,
-        shown=tuple(option for option in scratch.options if option == "noatime"),
         source=f"/dev/{device}" if device else None,
     )
 

@@ -33,15 +33,19 @@ from railwright.templates import render
 
 _UNITS = "/etc/systemd/system"
 _MOUNTED = "mounted"
+_FLAGS = frozenset({"ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime"})
+"""Options that /proc/mounts shows as they are, of every file system. Source: show_mnt_opts() in
+fs/proc_namespace.c."""
 _COMPONENT = re.compile(r"^\[X-Railwright\]\nComponent=(\S+)$", re.MULTILINE)
 
 
 class OwnedMount(Model):
     """A mount of ours.
 
-    ``options`` are mount's; ``_netdev`` and ``nofail`` are added. ``shown`` are options that
-    /proc/mounts must show once it is mounted, such as ``proto=rdma``; ``source`` is how it writes
-    ``what`` where that is another text. ``after`` and ``requires`` are units.
+    ``options`` are mount's; ``_netdev`` and ``nofail`` are added. ``shown`` are those that
+    /proc/mounts must show once it is mounted, such as ``proto=rdma``, beside the flags that it
+    shows of every file system; ``source`` is how it writes ``what`` where that is another text.
+    ``after`` and ``requires`` are units.
     """
 
     where: str
@@ -220,7 +224,8 @@ def _otherwise(mount: OwnedMount, entry: MountEntry) -> str | None:
     source = mount.what if mount.source is None else mount.source
     if entry.source != source:
         return entry.source
-    missing = [option for option in mount.shown if option not in entry.options]
+    asked = (*mount.shown, *(option for option in mount.options if option in _FLAGS))
+    missing = [option for option in asked if option not in entry.options]
     return f"without {','.join(missing)}" if missing else None
 
 

@@ -174,6 +174,15 @@ def test_a_file_system_that_became_read_only_is_degraded() -> None:
     assert by_key(snapshot, asked)[LUSTRE.key].running.standing is Standing.RIGHT
 
 
+@pytest.mark.parametrize("flag", ["ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime"])
+def test_a_flag_that_is_in_the_unit_and_not_in_force_is_told(flag: str) -> None:
+    asked = LUSTRE.model_copy(update={"options": ("flock", flag)})
+    without = by_key(host(), asked)[LUSTRE.key]
+    assert (without.running.value, without.effect) == (f"without {flag}", Effect.REMOUNT)
+    line = LINE.replace("rw,", f"{'' if flag == 'ro' else 'rw,'}{flag},")
+    assert by_key(host(mounts=line), asked)[LUSTRE.key].running.standing is Standing.RIGHT
+
+
 @pytest.mark.parametrize(
     ("line", "value"),
     [
