@@ -33,6 +33,9 @@ echo rdma >"$dir/transport"
 echo live >"$dir/state"
 echo "traddr=$1,trsvcid=4420,host_traddr=10.64.0.2,src_addr=10.64.0.2" >"$dir/address"
 : >"$dir/delete_controller"
+umask 022
+: >"$dir/dhchap_secret"
+: >"$dir/dhchap_ctrl_secret"
 [ ! -e {root}/offers ] || {{ mkdir -p {root}/dev/railwright; : >{root}/dev/railwright/{name}; }}
 """
 _TOOL = """#!/bin/sh

@@ -123,6 +123,21 @@ def test_keys_are_given_and_are_in_no_argument(kernel: Kernel) -> None:
     assert KEY not in done.stderr + done.stdout
 
 
+def test_keys_that_sysfs_shows_to_all_are_roots_alone(kernel: Kernel) -> None:
+    with_keys(kernel, f"dhchap_secret={KEY}")
+    kernel.connect("10.9.9.9")
+    kernel.put("/sys/class/nvme/nvme0/subsysnqn", f"{NQN}0\n")
+    assert kernel.run("once", NAME).returncode == 0
+    folder = kernel.root / "sys/class/nvme"
+    files = list(folder.glob("*/dhchap*"))
+    modes = {str(file.relative_to(folder)): file.stat().st_mode & 0o777 for file in files}
+    assert modes == {
+        f"nvme{number}/{name}": 0o644 if number == 0 else 0o600
+        for number in range(3)
+        for name in ("dhchap_secret", "dhchap_ctrl_secret")
+    }
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -131,7 +131,7 @@ def test_mount(host: Host, node: Node, case: tuple[str, NvmeofVolume], owns_kern
 
 
 @for_each(_volumes)
-def test_keys(host: Host, node: Node, case: tuple[str, NvmeofVolume]) -> None:
+def test_keys(host: Host, node: Node, case: tuple[str, NvmeofVolume], owns_kernel: bool) -> None:
     """Keys are root's alone, and there where one is asked for."""
     where, volume = case
     file = host.file(f"/etc/railwright/nvmeof/{where[1:].replace('/', ':')}.keys")
@@ -143,6 +143,8 @@ def test_keys(host: Host, node: Node, case: tuple[str, NvmeofVolume]) -> None:
             "dhchap_secret",
             *(["dhchap_ctrl_secret"] if volume.controller_key else []),
         ]
+        for folder in _controllers(host, volume.nqn) if owns_kernel else []:
+            assert host.file(f"{folder}/dhchap_secret").mode & 0o777 == 0o600
 
 
 @for_each(_each_host)
