@@ -32,7 +32,6 @@ from railwright.resolve.nvmeof import (
     VolumeView,
     filesystem_setting,
     lack_of,
-    rival_settings,
     volume_settings,
 )
 from railwright.resolve.nvmeof_actions import (
@@ -52,6 +51,7 @@ from railwright.resolve.nvmeof_files import (
     is_whole,
     left_files,
     left_names,
+    rival_settings,
 )
 from railwright.resolve.rdma_modules import Refusal, brings, refusal
 from railwright.schema import Node

@@ -22,6 +22,9 @@ RULES_PATH = "/etc/udev/rules.d/90-railwright-nvmeof.rules"
 UNIT_PREFIX = "railwright-nvmeof-"
 HOSTNQN, HOSTID = "/etc/nvme/hostnqn", "/etc/nvme/hostid"
 LINKS = "/dev/railwright"
+NOTES = "/run/railwright/nvmeof"
+"""A file for each controller that our script connected: its inode in sysfs, which no later one of
+the same name has, and the options that it was given."""
 AUTOCONNECT = "nvmf-autoconnect.service"
 
 # Keys are in files of their own, of which no more is read than that they are there.
@@ -69,7 +72,9 @@ for dir in /sys/class/nvme/nvme*; do
     row "ctrl$tab${{dir##*/}}" "$dir/transport" "$dir/state" "$dir/subsysnqn" "$dir/hostnqn" \
         "$dir/hostid" "$dir/queue_count" "$dir/kato" "$dir/reconnect_delay" \
         "$dir/ctrl_loss_tmo" "$dir/numa_node" "$dir/address"
-    printf '%s\n' "$line"
+    first "{NOTES}/${{dir##*/}}"
+    case $first in "$(stat -L -c %i "$dir") "*) first=${{first#* }} ;; *) first=- ;; esac
+    printf '%s\n' "$line$tab$first"
     first "$dir/subsysnqn"
     said="$said$tab$first$tab"
 done
@@ -127,7 +132,8 @@ class FabricController(Model):
     """A controller over a fabric.
 
     ``io_queues`` is without the admin queue; times are in seconds. ``ctrl_loss`` is None where it
-    never gives up, ``keep_alive`` where the kernel does not tell.
+    never gives up, ``keep_alive`` where the kernel does not tell. ``given`` are the options that
+    our script connected it with, None where it was another that connected it.
     """
 
     name: str
@@ -142,6 +148,7 @@ class FabricController(Model):
     ctrl_loss: int | None
     numa_node: int | None
     address: str
+    given: str | None = None
 
     @property
     def portal(self) -> tuple[str, str]:
@@ -221,7 +228,8 @@ def _count(text: str) -> int | None:
 
 
 def _controller(words: list[str]) -> FabricController:
-    name, transport, state, nqn, hostnqn, hostid, queues, kato, delay, loss, numa, address = words
+    name, transport, state, nqn, hostnqn, hostid, *shown, address, given = words
+    queues, kato, delay, loss, numa = shown
     count = _count(queues)
     return FabricController(
         name=name,
@@ -236,6 +244,7 @@ def _controller(words: list[str]) -> FabricController:
         ctrl_loss=_count(loss),
         numa_node=_count(numa),
         address=address,
+        given=None if given == "-" else given,
     )
 
 
@@ -261,7 +270,7 @@ def cpu_count(text: str) -> int | None:
     return total
 
 
-_WIDTHS = {"ctrl": 12, "subsys": 3, "ns": 7, "holds": 3, "link": 2}
+_WIDTHS = {"ctrl": 13, "subsys": 3, "ns": 7, "holds": 3, "link": 2}
 
 
 def parse_sysfs(text: str) -> NvmeofSeen:

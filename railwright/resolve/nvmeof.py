@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from facts.nvme import FabricController, Foreign, Namespace, NvmeofSeen
+from facts.nvme import FabricController, Namespace, NvmeofSeen
 from railwright.nvmeof import Portal, Volume
 from railwright.resolve.nvmeof_files import COMPONENT
 from railwright.resolve.rdma_modules import Refusal
@@ -216,11 +216,21 @@ def differing(asked: Tuning, shown: Tuning) -> frozenset[str]:
 
 
 def tuned(view: VolumeView) -> Iterator[tuple[FabricController, Tuning, frozenset[str]]]:
-    """Each live path with what it is to be given, and in what it differs from that."""
+    """Each live path with what it is to be given, and in what it differs from that, but for queues
+    that were asked for and not granted: made anew it would get no more."""
     portals = {portal.place: portal for portal in view.volume.portals}
     for controller in view.live:
         asked = asked_tuning(view, portals[controller.portal])
-        yield controller, asked, differing(asked, shown_tuning(controller))
+        fields = differing(asked, shown_tuning(controller))
+        yield controller, asked, fields - ({"queues"} if _lacks_queues(view, controller) else set())
+
+
+def _lacks_queues(view: VolumeView, controller: FabricController) -> bool:
+    """Whether it was connected with the queues asked for, and has fewer."""
+    asked, has = asked_tuning(view, view.volume.portals[0]).queues, controller.io_queues
+    if asked is None or has is None or has >= asked:
+        return False
+    return f"nr_io_queues={view.volume.spec.io_queues}" in (controller.given or "").split(",")
 
 
 def tuning_setting(view: VolumeView) -> Setting:
@@ -229,6 +239,12 @@ def tuning_setting(view: VolumeView) -> Setting:
     every = list(tuned(view))
     if every:
         running = State(standing=Standing.RIGHT, value=desired)
+    remedy = None
+    lacking = next((c for c in view.live if _lacks_queues(view, c)), None)
+    if lacking is not None and not any(fields for _, _, fields in every):
+        detail = f"{lacking.name}: fewer queues are granted than it was connected with"
+        running = State(standing=Standing.WRONG, value=str(shown_tuning(lacking)), detail=detail)
+        remedy = f"io_queues {lacking.io_queues}, or more of them at the target"
     for controller, asked, fields in every:
         if not fields:
             continue
@@ -248,6 +264,8 @@ def tuning_setting(view: VolumeView) -> Setting:
         persisted=NOTHING,
         running=running,
         effect=effect,
+        acts=remedy is None,
+        remedy=remedy,
         why="a target that reboots must be back before its paths are given up: with them the file "
         "system goes (nvme-connect(1), --ctrl-loss-tmo)",
     )
@@ -370,25 +388,3 @@ def lack_of(view: VolumeView, filesystem: Setting) -> str | None:
         states = (p.running for p in view.paths if p.running.standing is not Standing.RIGHT)
         return next((s.detail for s in states if s.detail), "the namespace is not there")
     return filesystem.remedy or filesystem.persisted.detail
-
-
-def rival_settings(volume: Volume, foreign: Foreign) -> Iterator[Setting]:
-    """What nvme-cli's own unit connects too, and so maybe first, with options of its own."""
-    words = {volume.spec.nqn, *(portal.traddr for portal in volume.portals)}
-    places = [m.place for m in foreign.mentions if m.word in words]
-    if places:
-        yield Setting(
-            component=COMPONENT,
-            key=f"autoconnect of {volume.where}",
-            desired=volume.unit.name,
-            persisted=State(
-                standing=Standing.OVERRIDDEN,
-                value=places[0],
-                decider="nvmf-autoconnect.service",
-                detail=f"nvme-cli {foreign.version or 'of some version'} connects it too: who is "
-                "first decides the options, and the kernel refuses the other",
-            ),
-            running=NOTHING,
-            acts=False,
-            remedy=f"take it out of {', '.join(dict.fromkeys(places))}, or disable that unit",
-        )

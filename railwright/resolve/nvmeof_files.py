@@ -1,9 +1,19 @@
-"""What is persisted of volumes over a fabric: our files and units, and the host's identity."""
+"""What is persisted of volumes over a fabric: our files and units, the host's identity, and what
+nvme-cli would connect too."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from facts.nvme import FOLDER, HOSTID, HOSTNQN, RULES_PATH, SCRIPT_PATH, names_on_node
+from facts.nvme import (
+    FOLDER,
+    HOSTID,
+    HOSTNQN,
+    NOTES,
+    RULES_PATH,
+    SCRIPT_PATH,
+    Foreign,
+    names_on_node,
+)
 from railwright.actions import Action, InstallFile, RunScript
 from railwright.files import FileRecord
 from railwright.nvmeof import Volume, keys_path, unit_of
@@ -36,7 +46,7 @@ def common_files(spec: NvmeofSpec, volumes: Sequence[Volume]) -> tuple[OwnedFile
 
 def script() -> str:
     """The script that the units run."""
-    return render("nvmeof/railwright-nvmeof.sh.j2", header=HEADER, folder=FOLDER)
+    return render("nvmeof/railwright-nvmeof.sh.j2", header=HEADER, folder=FOLDER, notes=NOTES)
 
 
 def format_script() -> str:
@@ -153,3 +163,25 @@ def identity_actions(spec: NvmeofSpec, by_key: Mapping[str, Setting]) -> Iterato
     if made:
         text = render("nvmeof/railwright-nvmeof-identity.sh.j2")
         yield RunScript(name="railwright-nvmeof-identity", script=text)
+
+
+def rival_settings(volume: Volume, foreign: Foreign) -> Iterator[Setting]:
+    """What nvme-cli's own unit connects too, and so maybe first, with options of its own."""
+    words = {volume.spec.nqn, *(portal.traddr for portal in volume.portals)}
+    places = [m.place for m in foreign.mentions if m.word in words]
+    if places:
+        yield Setting(
+            component=COMPONENT,
+            key=f"autoconnect of {volume.where}",
+            desired=volume.unit.name,
+            persisted=State(
+                standing=Standing.OVERRIDDEN,
+                value=places[0],
+                decider="nvmf-autoconnect.service",
+                detail=f"nvme-cli {foreign.version or 'of some version'} connects it too: who is "
+                "first decides the options, and the kernel refuses the other",
+            ),
+            running=NOTHING,
+            acts=False,
+            remedy=f"take it out of {', '.join(dict.fromkeys(places))}, or disable that unit",
+        )

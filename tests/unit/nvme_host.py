@@ -102,6 +102,7 @@ def controller(number: int = 1, rail: int = 0, **changes: str) -> str:
         "loss": "1800",
         "numa": str(rail),
         "address": f"traddr={TARGETS[rail]},trsvcid=4420,host_traddr=10.64.{rail}.2",
+        "given": "-",
     }
     return "\t".join(["ctrl", f"nvme{number}", *{**shown, **changes}.values()]) + "\n"
 

@@ -149,7 +149,9 @@ def test_volumes_that_files_are_for() -> None:
 def run(section: Section, root: Path, shell: str) -> Snapshot:
     """The section over the tree at ``root``, with an udevadm and an nvme of our own."""
     text = script((section,), Focus(storage=True))
-    text = re.sub(r"/(sys|dev|etc)/(class|module|devices|railwright|nvme)", rf"{root}/\1/\2", text)
+    text = re.sub(
+        r"/(sys|dev|etc|run)/(class|module|devices|railwright|nvme)", rf"{root}/\1/\2", text
+    )
     text = text.replace("PATH=/usr/sbin", f"PATH={root}/bin:/usr/sbin")
     done = subprocess.run([shell, "-c", text], capture_output=True, timeout=60)
     return parse_probe(done.stdout.decode("ascii"), host="here")
@@ -194,6 +196,22 @@ def root(tmp_path: Path) -> Path:
     for tool in ("udevadm", "nvme"):
         (tmp_path / "bin" / tool).chmod(0o755)
     return tmp_path
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_what_a_controller_was_given_is_its_own_and_none_befores(root: Path, shell: str) -> None:
+    def given() -> str | None:
+        (one,) = read_nvmeof(run(SYSFS, root, shell)).controllers
+        return one.given
+
+    note = root / "run/railwright/nvmeof/nvme1"
+    note.parent.mkdir(parents=True)
+    assert given() is None
+    inode = (root / "sys/class/nvme/nvme1").stat().st_ino
+    note.write_text(f"{inode} nr_io_queues=16,ctrl_loss_tmo=1800\n")
+    assert given() == "nr_io_queues=16,ctrl_loss_tmo=1800"
+    note.write_text(f"{inode}0 nr_io_queues=16,ctrl_loss_tmo=1800\n")
+    assert given() is None
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash"])

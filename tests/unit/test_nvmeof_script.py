@@ -37,6 +37,17 @@ def test_every_portal_is_connected_by_one_write(kernel: Kernel, shell: str) -> N
     assert f"{NAME}: 10.64.0.9:4420 connected" in done.stderr
 
 
+def test_what_a_path_was_given_is_noted_and_of_one_that_is_there_nothing(kernel: Kernel) -> None:
+    kernel.put("/offers", "")
+    kernel.connect(TARGETS[0])
+    assert kernel.run("once", NAME).returncode == 0
+    inode = (kernel.root / "sys/class/nvme/nvme1").stat().st_ino
+    assert kernel.text("/run/railwright/nvmeof/nvme1") == (
+        f"{inode} nr_io_queues=4,ctrl_loss_tmo=1800\n"
+    )
+    assert not (kernel.root / "run/railwright/nvmeof/nvme0").exists()
+
+
 def test_what_python_writes_is_what_the_script_reads(kernel: Kernel) -> None:
     asked = volumes_of(node())[0]
     kernel.put(DATA, asked.conf())

@@ -1,9 +1,12 @@
-"""Volumes of one subsystem, which have its connections in common."""
+"""The connections of a subsystem: what its volumes have in common, and what its target grants."""
+
+import pytest
 
 from railwright.schema import Node
-from railwright.settings import Effect
+from railwright.settings import Effect, Verdict, verdict
 from railwright.snapshot import Snapshot
 from tests.unit.nvme_host import (
+    BOTH,
     CONNECT_UNIT,
     CONNECTED,
     DEVICE,
@@ -17,13 +20,16 @@ from tests.unit.nvme_host import (
     controller,
     converged,
     done,
+    found,
     namespace,
+    node,
     volume,
     with_mounts,
 )
 from tests.unit.units import unit
 
 SCRIPT = "/usr/local/sbin/railwright-nvmeof"
+TUNING = f"connections of {WHERE}"
 OTHER, OTHER_NAME, OTHER_DEVICE = "/mnt/zoo", "mnt:zoo", "nvme1n2"
 OTHER_UUID = UUID.replace("0a0b", "ffff")
 OTHER_UNIT = f"railwright-nvmeof-{OTHER_NAME}.service"
@@ -84,6 +90,37 @@ def test_one_that_leaves_takes_no_connection_from_the_other() -> None:
         f"{SCRIPT} down {NAME}",
         f"{SCRIPT} down {OTHER_NAME}",
     ]
+
+
+GIVEN = "nr_io_queues=16,keep_alive_tmo=5,reconnect_delay=10,ctrl_loss_tmo=1800"
+
+
+def granted(queues: int, given: str = GIVEN, loss: str = "1800") -> str:
+    """Both paths with fewer queues than eight, which is what eight processors take of sixteen."""
+    fields = {"queues": str(queues + 1), "given": given, "loss": loss}
+    return CONNECTED.replace(BOTH, controller(1, 0, **fields) + controller(2, 1, **fields))
+
+
+def test_queues_that_a_target_does_not_grant_are_told_and_take_no_mount_away() -> None:
+    asked = node(allow=REMOUNT, io_queues=16)
+    setting = found(asked, converged(asked, sysfs=granted(4)))[TUNING]
+    assert verdict(setting, REMOUNT) is Verdict.NOT_RUNNING
+    assert setting.running.detail == "nvme1: fewer queues are granted than it was connected with"
+    assert setting.remedy == "io_queues 4, or more of them at the target"
+    assert done(asked, converged(asked, sysfs=granted(4))) == []
+    # What can be set is set.
+    words = done(asked, converged(asked, sysfs=granted(4, loss="600")))
+    assert words == [
+        f"/sys/class/nvme/nvme{number}/{write}"
+        for number in (1, 2)
+        for write in ("reconnect_delay=10", "ctrl_loss_tmo=1800")
+    ]
+
+
+@pytest.mark.parametrize("given", ["-", GIVEN.replace("=16", "=1"), GIVEN.replace("=16", "=160")])
+def test_a_connection_that_was_given_fewer_is_made_anew(given: str) -> None:
+    asked = node(allow=REMOUNT, io_queues=16)
+    assert f"{SCRIPT} down {NAME}" in done(asked, converged(asked, sysfs=granted(4, given)))
 
 
 def test_a_path_that_nobody_asks_for_goes_once() -> None:
