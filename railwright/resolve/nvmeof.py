@@ -360,9 +360,12 @@ def filesystem_setting(view: VolumeView) -> Setting:
         persisted = State(standing=Standing.RIGHT, value=spec.filesystem)
     elif not namespace.holds:
         persisted = State(standing=Standing.ABSENT, value=_BLANK)
-        acts = makes
+        # Reading it would wait for as long as the target is away.
+        acts = makes and bool(view.live)
         if not makes:
             remedy = f"mkfs.{spec.filesystem} {view.volume.link}, or format='if_blank'"
+        elif not acts:
+            remedy = "the target does not answer: bring it back"
     else:
         acts = False
         persisted = State(standing=Standing.WRONG, value=namespace.holds)

@@ -123,6 +123,19 @@ def test_a_connection_that_was_given_fewer_is_made_anew(given: str) -> None:
     assert f"{SCRIPT} down {NAME}" in done(asked, converged(asked, sysfs=granted(4, given)))
 
 
+def test_nothing_is_made_on_a_namespace_whose_target_is_away() -> None:
+    """Its first read would hold up the run for as long as the target is away."""
+    asked = node()
+    away = controller(1, 0, state="connecting") + controller(2, 1, state="connecting")
+    blank = CONNECTED.replace(namespace(), namespace(holds=""))
+    snapshot = converged(asked, sysfs=blank.replace(BOTH, away), mounts="", active="inactive")
+    assert done(asked, snapshot) == []
+    setting = found(asked, snapshot)[f"file system of {WHERE}"]
+    assert setting.remedy == "the target does not answer: bring it back"
+    there = converged(asked, sysfs=blank, mounts="", active="inactive")
+    assert any("format" in word for word in done(asked, there))
+
+
 def test_a_path_that_nobody_asks_for_goes_once() -> None:
     stray = controller(3, 0, address="traddr=10.9.9.9,trsvcid=4420")
     assert done(both(), there(both(), stray)) == ["/sys/class/nvme/nvme3/delete_controller=1"]
