@@ -194,6 +194,6 @@ def host_lines(host: Host) -> tuple[Line, ...]:
     places: tuple[Where, ...] = ("node", "fabric")
     for where in places:
         if count := len(host.measured.curve(where)):
-            says = f"{count} sizes, in place of the rates above"
+            says = f"{count} {'size' if count == 1 else 'sizes'}, in place of the rates above"
             lines.append(Line(name=f"measured bus bandwidth, {where}", says=says))
     return tuple(lines)
