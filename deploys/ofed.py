@@ -320,12 +320,16 @@ def _link(view: _View) -> Iterator[Setting]:
     if kernel is None or not has_ofed(view.node) or not (leads or own):
         return
     standing = Standing.RIGHT if leads == kernel else Standing.WRONG if leads else Standing.ABSENT
+    state = State(standing=standing, value=leads or None, decider=LINK if leads else None)
+    if state.standing is Standing.RIGHT and len(view.kernels) > 1 and dkms_modules(view.arriving):
+        # Each build of OFED's leads it to its own kernel, and which is the last is the package's.
+        state = State(standing=Standing.STALE, value="where its packages lead it", decider=LINK)
     can = bool(leads) or any(build.kernel == kernel for build in own)
     yield Setting(
         component=NAME,
         key=LINK,
         desired=kernel,
-        persisted=State(standing=standing, value=leads or None, decider=LINK if leads else None),
+        persisted=state,
         running=NOTHING,
         acts=can,
         remedy=None if can else f"install OFED's modules for kernel {kernel}",

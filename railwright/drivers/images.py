@@ -8,3 +8,10 @@ def make_image(path: str, kernel: str) -> Run:
     if path.startswith("/boot/initrd.img-"):
         return Run(command=("update-initramfs", "-u", "-k", kernel))
     return Run(command=("dracut", "--force", path, kernel))
+
+
+def first_image(path: str, kernel: str) -> Run:
+    """The command that makes the image at ``path`` where there is none."""
+    if path.startswith("/boot/initrd.img-"):
+        return Run(command=("update-initramfs", "-c", "-k", kernel))
+    return make_image(path, kernel)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from facts.drivers import Drivers
 from railwright.actions import Run
 from railwright.drivers.dkms_order import Build, due
-from railwright.drivers.images import make_image
+from railwright.drivers.images import first_image, make_image
 from railwright.files import FileRecord
 from railwright.resolve.initramfs import may_load
 from railwright.settings import NOTHING, Setting, Standing, State, persists
@@ -23,13 +23,23 @@ def image_settings(
 ) -> Iterator[Setting]:
     """Whether the image of each kernel was made after the drivers that it may hold.
 
-    Drivers of the kernel's own come with it, and so does their image.
+    Drivers of the kernel's own come with it, and so does their image. One that is missing beside
+    those of other kernels is made where drivers are built for its kernel: dpkg makes none while a
+    module does not build.
     """
     built = {build.kernel for build in due(builds)}
     for kernel in kernels:
         image, disk = images.get(kernel), drivers.kernels[kernel].disk
         own = [f for f in disk.files.values() if not f.is_inbox and may_load(f.path)]
         written = max((disk.written.get(file.name, 0) for file in own), default=0)
+        if image is None and images and kernel in built:
+            yield Setting(
+                component=component,
+                key=f"{_KEY}{kernel}",
+                desired=_NEW,
+                persisted=State(standing=Standing.ABSENT),
+                running=NOTHING,
+            )
         if image is None or not (own or kernel in built):
             continue
         stale = kernel in built or (image.mtime or 0) < written
@@ -51,4 +61,8 @@ def image_actions(images: Mapping[str, FileRecord], settings: Iterable[Setting])
     for setting in settings:
         if setting.key.startswith(_KEY) and persists(setting):
             kernel = setting.key.removeprefix(_KEY)
-            yield make_image(images[kernel].path, kernel)
+            if kernel in images:
+                yield make_image(images[kernel].path, kernel)
+            else:
+                other, image = next(iter(images.items()))
+                yield first_image(image.path.replace(other, kernel), kernel)

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 
 from facts.gpu_driver import PLAN_PATH, UNIT
 from facts.nvidia_smi import Gpu
+from railwright.drivers.arriving import dkms_modules
 from railwright.drivers.peer_memory import MODULE, NVIDIA_FS
 from railwright.drivers.versions import loaded_findings
 from railwright.resolve.gpu_unit import Plan
-from railwright.resolve.gpu_view import GpuView, Seen
+from railwright.resolve.gpu_view import BUILT_BY, GpuView, Seen
 from railwright.settings import HOSTS_KERNEL, NOTHING, Effect, Setting, Standing, State
 
 KEYS = {
@@ -23,6 +24,7 @@ KEYS = {
 _WHY_PEERMEM = "without it NICs reach GPU memory through the CPU's (NVIDIA/nccl#1343)"
 MODULE_KEYS = {"peer memory": MODULE, "nvidia-fs": NVIDIA_FS}
 """Settings of modules that the unit loads where they are not loaded."""
+_ANOTHER = "of another build"
 _UNTOLD = "the driver does not tell the range that it was given"
 
 
@@ -77,6 +79,9 @@ def _module(view: GpuView, key: str, line: str, module: str, why: str | None) ->
     kernel = drivers.next_boot.running
     if module in drivers.loaded:
         running = _as_on_disk(view.seen, module)
+        if running.standing is Standing.RIGHT and dkms_modules(view.arriving) & BUILT_BY[module]:
+            detail = "its successor comes with this run's packages"
+            running = State(standing=Standing.WRONG, value=_ANOTHER, detail=detail)
         return _setting(key, module, persisted, running, why=why, effect=effect)
     there = drivers.running is not None and module in drivers.running.disk.files
     detail = "not loaded" if there else f"kernel {kernel} has no module {module}"
@@ -94,7 +99,7 @@ def _as_on_disk(seen: Seen, module: str) -> State:
     files = running.disk.files if running else {}
     for finding in loaded_findings((module,), kernel, files, seen.drivers.loaded):
         standing = Standing.UNREADABLE if finding.kind == "unreadable" else Standing.WRONG
-        return State(standing=standing, value="of another build", detail=finding.found)
+        return State(standing=standing, value=_ANOTHER, detail=finding.found)
     return State(standing=Standing.RIGHT, value=module)
 
 

@@ -35,7 +35,7 @@ from railwright.schema.drivers import GpuDriverSpec
 from railwright.settings import Effect
 from railwright.snapshot import Snapshot
 
-_BUILT_BY = {
+BUILT_BY = {
     "ib_core": dkms_order.names_of("ofed"),
     "nvidia": dkms_order.names_of("gpu"),
     MODULE: dkms_order.names_of("peer_memory"),
@@ -174,7 +174,7 @@ def _effect(
     kernel = drivers.next_boot.running
     there = [name for name in modules if name in drivers.loaded]
     outdated = {f.subject for f in loaded_findings(there, kernel, files, drivers.loaded)}
-    outdated |= {name for name in there if arriving & _BUILT_BY[name]}
+    outdated |= {name for name in there if arriving & BUILT_BY[name]}
     if not outdated:
         return Effect.LIVE
     reload = staging.reload_of(sorted(outdated), drivers, snapshot)

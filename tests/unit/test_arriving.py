@@ -177,6 +177,24 @@ def test_an_upgrade_tells_that_what_is_loaded_will_be_of_another_build() -> None
     assert gpu_host.wrong(ofed.COMPONENT, asked(DRIVER), tools) == {}
 
 
+def test_an_upgrade_tells_what_its_packages_will_leave_to_be_put_right() -> None:
+    older = {name.replace("-", "_"): "1" for name in WANTED}
+    over = {"nvidia_peermem": f"S1 {VERSION} 0 -", "nvidia_fs": f"S1 {VERSION} 0 -"}
+    # The image of the next kernel was not made, as a module did not build for it.
+    upgraded = with_packages(host(OLD, NEW, drivers_loaded=gpu_host.loaded(**over)), **older)
+    image = host(OLD, OLD).section("modules_initramfs").stdout
+    upgraded = with_section(upgraded, "modules_initramfs", stdout=image)
+    told = announced(ofed.COMPONENT, asked(DRIVER), upgraded)
+    assert {f"{ofed.LINK} persisted", f"initramfs for {NEW} persisted"} <= told
+    made = gpu_host.commands(ofed.COMPONENT, asked(DRIVER), upgraded)
+    assert ("update-initramfs", "-c", "-k", NEW) in made
+    told = announced(gpu_driver.COMPONENT, asked(DRIVER), upgraded)
+    assert {"nvidia-fs running", "peer memory running"} <= told
+    # With one kernel the builds of OFED lead the link nowhere else.
+    single = with_packages(host(drivers_loaded=gpu_host.loaded(**over)), **older)
+    assert f"{ofed.LINK} persisted" not in announced(ofed.COMPONENT, asked(DRIVER), single)
+
+
 def test_cufile_keys_of_the_inventory_are_announced_and_those_that_follow_are_not() -> None:
     told = announced(gds.COMPONENT, asked(), bare())
     assert told == {"cufile properties.allow_compat_mode persisted"}
