@@ -1,4 +1,4 @@
-"""LNet's networks as ``lnetctl net show -v`` prints them, and as /etc/lnet.conf has them.
+"""LNet's networks as ``lnetctl net show -v 2`` prints them, and as /etc/lnet.conf has them.
 
 Both are YAML of one shape. Format: lnet/utils/lnetctl.c and lnet/utils/lnetconfig of Lustre 2.12 to
 2.17. Until 2.15 the tunables of o2ib were listed among the common ones; since then they stand in

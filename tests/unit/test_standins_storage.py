@@ -10,7 +10,7 @@ from facts.beegfs_nodes import parse_node_list
 from facts.lctl import parse_devices, parse_parameters
 from facts.lfs import parse_df
 from facts.lnetctl import Lnet, parse_net_show
-from facts.lustre import LNET_CONF, LNET_SCRIPT
+from facts.lustre import LNET, LNET_CONF, LNET_SCRIPT
 from railwright.beegfs_conf import Conf
 from railwright.schema.beegfs_keys import KEYS, Major
 from tests.standins import debs_beegfs, debs_lustre
@@ -155,6 +155,14 @@ def test_a_port_that_goes_down_is_told(client: Client) -> None:
     client.up()
     (client.folder / "up/rail0").unlink()
     assert client.lnet().down == ["10.64.1.2@o2ib"]
+
+
+def test_the_probe_asks_for_the_health_of_interfaces(client: Client) -> None:
+    client.up()
+    (client.folder / "up/rail0").unlink()
+    asked = next(line for line in LNET.script.splitlines() if line.startswith("lnetctl "))
+    nis = parse_net_show(client.run(*asked.split()).stdout).nets["o2ib"]
+    assert [(ni.fatal, ni.health) for ni in nis] == [(1, 0), (0, 1000)]
 
 
 def test_what_lnet_has_goes_with_its_module(client: Client) -> None:
