@@ -130,7 +130,7 @@ def _read_conf(files: Iterable[FileRecord]) -> tuple[Lnet, str | None]:
 
 
 def wanted_nis(node: Node, snapshot: Snapshot) -> tuple[WantedNi, ...]:
-    """The interfaces of all networks, in the order in which lnet.conf lists them."""
+    """The interfaces of all networks, by the name of the network."""
     networks = node.lustre.networks
     rails: Mapping[int, FoundRail] = {}
     if any(network.rails is not None for network in networks.values()):
@@ -183,7 +183,17 @@ def conf_content(wanted: Iterable[WantedNi]) -> str | None:
     for ni in wanted:
         if ni.iface is not None:
             networks.setdefault(ni.net, []).append({"iface": ni.iface, **_sections(ni.tunables)})
-    return render("lustre/lnet.conf.j2", header=HEADER, networks=networks) if networks else None
+    listed = dict(sorted(networks.items(), key=lambda item: _lacking(item[1][0])))
+    return render("lustre/lnet.conf.j2", header=HEADER, networks=listed) if listed else None
+
+
+def _lacking(ni: Mapping[str, object]) -> int:
+    """How many of the sections of tunables an interface does without.
+
+    lnetctl takes those of the network that follows in the file for one that has none of its own
+    (cYAML_get_object_item() in cyaml.c goes on to the siblings), so those that lack more come last.
+    """
+    return sum(not ni[name] for name in ("tunables", "lnd_tunables"))
 
 
 def _sections(tunables: LnetTunables) -> dict[str, object]:

@@ -74,6 +74,18 @@ def test_without_tunables_lnet_keeps_its_own_defaults() -> None:
     assert "tunables" not in text
 
 
+# lnetctl takes tunables of the network that follows for one that has none of its own.
+def test_no_network_stands_before_one_whose_tunables_it_lacks() -> None:
+    nis = [
+        WantedNi("o2ib", "a", "a", LnetTunables()),
+        WantedNi("o2ib1", "b", "b", LnetTunables(peer_credits=16)),
+        WantedNi("o2ib2", "c", "c", LnetTunables(peer_credits=32, ntx=1024)),
+    ]
+    text = conf_content(nis) or ""
+    heads = [line.split()[-1] for line in text.splitlines() if "net type:" in line]
+    assert heads == ["o2ib2", "o2ib1", "o2ib"]
+
+
 # lnetctl reads lnd tunables only beside tunables, and takes 0 for what these lack.
 def test_tunables_of_the_lnd_are_never_alone() -> None:
     text = written(node(tunables={"conns_per_peer": 4}), host())[LNET_CONF]
