@@ -90,16 +90,18 @@ umask 022
 failed=0
 refused='railwright: refused lines'
 fail() { failed=1; printf 'railwright: %s\\n' "$*" >&2; }
+spoiled() { rm -f "$new"; fail "cannot write $1"; return 1; }
 install() {
     [ -d "${1%/*}" ] || mkdir -p "${1%/*}" || { fail "cannot create ${1%/*}"; return 1; }
     new=$(mktemp "${1%/*}/.railwright-XXXXXX") || { fail "cannot write $1"; return 1; }
-    grep -avxF -e "$refused" >"$new" && chmod "$2" "$new" && chown root:root "$new"
+    grep -avxF -e "$refused" >"$new" && chmod "$2" "$new" && chown root:root "$new" || spoiled "$1"
 }
 secret() {
     IFS= read -r line && [ -n "$line" ] || { fail "$1: its secret did not come"; return 1; }
     [ -d "${1%/*}" ] || mkdir -p "${1%/*}" || { fail "cannot create ${1%/*}"; return 1; }
     new=$(mktemp "${1%/*}/.railwright-XXXXXX") || { fail "cannot write $1"; return 1; }
-    printf '%s\\n' "$line" | base64 -d >"$new" && chmod "$2" "$new" && chown root:root "$new"
+    printf '%s\\n' "$line" | base64 -d >"$new" && chmod "$2" "$new" && chown root:root "$new" ||
+        spoiled "$1"
 }
 place() {
     sync "$new" && mv -f "$new" "$1" || { rm -f "$new"; fail "cannot put $1 in place"; }

@@ -161,6 +161,24 @@ def test_a_secret_that_did_not_come_leaves_what_was_there(tmp_path: Path, given:
     assert Path(file.path).read_bytes() == before
 
 
+def test_a_secret_that_cannot_be_written_whole_leaves_no_part_of_itself(
+    tmp_path: Path, given: Secret
+) -> None:
+    file = file_of(tmp_path, given)
+    (line,) = sent([InstallSecret(file=file)])
+    script_ = render([InstallSecret(file=file)])
+    # base64 has written what comes before the mark when it finds it.
+    done = subprocess.run(["sh", "-c", script_], input=f"{line}!\n".encode(), capture_output=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"railwright: cannot write {file.path}\n".encode())
+    assert list(Path(file.path).parent.iterdir()) == []
+
+
+def test_a_variable_may_hold_any_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER", "\udcff\udcfe")
+    assert read_secret(Secret(env="OTHER")) == b"\xff\xfe"
+
+
 def test_only_what_is_not_right_is_sent(tmp_path: Path, given: Secret) -> None:
     file = file_of(tmp_path, given)
     setting = secret_setting("beegfs", file, look(file))
