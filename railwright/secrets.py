@@ -41,7 +41,7 @@ class SecretFile(Model):
 def read_secret(secret: Secret) -> bytes:
     """The secret itself. Raises SecretError, in words that do not hold it."""
     if secret.env is not None:
-        found = os.environ.get(secret.env, "").encode()
+        found = os.fsencode(os.environ.get(secret.env, ""))
     else:
         try:
             with Path(str(secret.file)).open("rb") as file:
