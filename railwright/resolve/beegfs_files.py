@@ -117,7 +117,7 @@ def _stands(edited: Edited, found: Found | None, value: str | None) -> State:
     return State(
         standing=Standing.RIGHT if right else Standing.WRONG,
         # Written as the inventory has it, so that the two compare as text.
-        value=value if right else found.value or "(empty)",
+        value=(value if right else found.value) or "(empty)",
         decider=f"{edited.path}:{found.line}",
         detail=detail,
     )

@@ -70,7 +70,7 @@ def running_keys(mount: BeegfsMount, clients: Clients) -> Callable[[str, str], S
             detail = "the client does not show it as it is written"
             return State(standing=Standing.NOT_APPLICABLE, detail=detail)
         if same(shown, value):
-            return State(standing=Standing.RIGHT, value=value)
+            return State(standing=Standing.RIGHT, value=value or "(empty)")
         return State(standing=Standing.WRONG, value=shown or "(empty)")
 
     return state

@@ -130,9 +130,13 @@ def client_keys(mount: BeegfsMount, major: Major, lists: Lists) -> Keys:
 
 
 def auth_keys(mount: BeegfsMount) -> Keys:
-    """How connections are authenticated, for the client and for its helper (7)."""
+    """How connections are authenticated, for the client and for its helper (7).
+
+    Where a file is named 7 takes it, whatever connDisableAuthentication says
+    (__Config_initConnAuthHash in Config.c).
+    """
     if mount.auth == "disabled":
-        return {"connDisableAuthentication": "true"}
+        return {"connAuthFile": "", "connDisableAuthentication": "true"}
     return {"connAuthFile": auth_path(mount), "connDisableAuthentication": "false"}
 
 

@@ -135,6 +135,15 @@ def test_authentication_is_a_secret_of_root_or_disabled_in_so_many_words() -> No
     assert value(written(node(), stock()), "connDisableAuthentication") == "true"
 
 
+# 7 takes the file that is named, whatever connDisableAuthentication says.
+@pytest.mark.parametrize("major", [7, 8])
+def test_where_authentication_is_disabled_no_file_is_named(major: int) -> None:
+    before = converged(node({WHERE: SECRET}, major=major), stock(major))
+    assert value(before.files[STOCK_CONFIG], "connAuthFile") == "/etc/beegfs/conn.auth"
+    after = converged(node(major=major), before)
+    assert value(after.files[STOCK_CONFIG], "connAuthFile") == ""
+
+
 def test_interfaces_come_from_the_rails_and_more_after_them() -> None:
     asked = node({WHERE: {**RDMA, "rails": (1,), "interfaces": ("eno1",)}})
     after = converged(asked, stock())

@@ -120,6 +120,7 @@ def test_authentication(host: Host, node: Node, case: tuple[str, Any]) -> None:
     mount = case[1]
     found = _conf(host, mount.config)
     if mount.auth == "disabled":
+        assert found["connAuthFile"] == [""]
         return
     file = host.file(found["connAuthFile"][0])
     assert (file.user, file.group, file.mode & 0o777) == ("root", "root", 0o400)
