@@ -1,4 +1,4 @@
-"""The transaction of apt by a real shell, over stubs of apt and dpkg. Molecule has the real ones."""
+"""The transaction of apt by a real shell, over stubs. Molecule has the real ones."""
 
 import os
 import subprocess
