@@ -51,7 +51,7 @@ def probe(root: Path, config: str, storage: str, tools: dict[str, str]) -> Snaps
     text = text.replace("PATH=/usr/sbin:", f"PATH={folder}:/usr/sbin:", 1)
     text = text.replace("/etc/beegfs/cert.pem", str(root / "cert.pem"))
     done = subprocess.run(
-        ["sh", "-s"], input=text, text=True, capture_output=True, check=True,
+        ["sh", "-c", text], text=True, capture_output=True, check=True,
         env={**os.environ, "RW_CALLS": str(root / "calls")},
     )  # fmt: skip
     return parse_probe(done.stdout, "n1")
