@@ -34,6 +34,7 @@ HERE = Path(__file__).parent
 COMPONENTS = ("scratch", "nvmeof", "nfs")
 
 ARGUMENTS = "/var/tmp/lab-arguments"
+_WORDS = "/dev/shm/lab-words"
 
 _EXPORT = "/srv/export *(rw,no_root_squash,fsid=1,no_subtree_check)\n"
 _RDMA = "[nfsd]\nrdma=y\nrdma-port=20049\n"
@@ -61,15 +62,17 @@ def put(lab: Lab, name: str, path: str, content: str, mode: str = "644") -> None
 
 
 @contextmanager
-def watched(lab: Lab) -> Iterator[None]:
-    """Note the arguments of all processes of the client meanwhile, in ``ARGUMENTS``."""
-    loop = f"while :; do cat /proc/[0-9]*/cmdline | tr '\\0' ' ' >>{ARGUMENTS}; sleep 0.3; done"
+def watched(lab: Lab, *words: str) -> Iterator[None]:
+    """Note in ``ARGUMENTS`` which of ``words`` are in arguments of the client's processes."""
+    put(lab, CLIENT, _WORDS, "".join(f"{word}\n" for word in words), "600")
+    find = f"grep -ohasF -f {_WORDS} /proc/[0-9]*/cmdline >>{ARGUMENTS}"
+    loop = f"while :; do {find}; sleep 0.2; done"
     started = lab.run(CLIENT, f'systemd-run -q --unit=lab-watch sh -c "{loop}"')
     assert started.returncode == 0, started.stderr
     try:
         yield
     finally:
-        lab.run(CLIENT, "systemctl stop lab-watch")
+        lab.run(CLIENT, f"systemctl stop lab-watch; rm {_WORDS}")
 
 
 def dhchap_key() -> str:

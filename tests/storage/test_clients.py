@@ -14,6 +14,7 @@ from tests.storage.site import CLIENT, SECRET_FILE, SERVER
 
 MOUNTS = ("/mnt/lustre", "/mnt/beegfs")
 UNITS = "mnt-lustre.mount mnt-beegfs.mount"
+SECRET_PATH = "/etc/beegfs/conn.auth"
 AWAY = "/etc/railwright-lab/server-away"
 
 
@@ -45,7 +46,8 @@ def clients(railed: Lab) -> Lab:
 @pytest.fixture(scope="module")
 def converged(clients: Lab) -> str:
     """What the run said, and pyinfra's own debug output."""
-    with watched(clients):
+    # That what is in the run's script is seen shows that a secret would be.
+    with watched(clients, SECRET_FILE.read_text().strip(), SECRET_PATH):
         done = pyinfra("clients", "-y", "-vvv", "--debug")
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     return done.stdout + done.stderr
@@ -79,11 +81,10 @@ def test_the_secret_is_in_no_argument_log_report_or_snapshot(
     }
     assert [name for name, text in places.items() if not text] == []
     assert [name for name, text in places.items() if secret in text] == []
-    # The watch sees what is in arguments: the run's own script is.
-    assert "/etc/beegfs/conn.auth" in places["arguments"]
+    assert SECRET_PATH in places["arguments"]
     found = clients.run(CLIENT, f"grep -rlsF {secret} /etc /root /tmp /var/lib/railwright /run")
-    assert found.stdout.split() == ["/etc/beegfs/conn.auth"]
-    assert clients.run(CLIENT, "stat -c '%a %U' /etc/beegfs/conn.auth").stdout == "400 root\n"
+    assert found.stdout.split() == [SECRET_PATH]
+    assert clients.run(CLIENT, f"stat -c '%a %U' {SECRET_PATH}").stdout == "400 root\n"
 
 
 def test_a_mount_that_hangs_after_boot_is_degraded_and_holds_up_nothing(
