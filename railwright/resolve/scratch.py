@@ -116,9 +116,10 @@ def filesystem_setting(view: View, array: Setting | None) -> Setting:
     blank = persisted.standing is Standing.ABSENT
     lack = view.lack()
     # A disk of its own that is blank is one that is not made yet: it has a choice.
-    acts = blank and lack is None and array is not None and _is_as_asked(array)
+    makes = blank and lack is None and array is not None and _is_as_asked(array)
+    acts = makes or persisted.standing is Standing.RIGHT
     remedy = None
-    if not acts and persisted.standing is not Standing.RIGHT:
+    if not acts:
         remedy = lack or (f"wipefs -a /dev/{device} gives it up" if device else _LEFT)
     return _setting(key, desired, persisted, NOTHING, acts=acts, remedy=remedy)
 
