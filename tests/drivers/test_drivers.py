@@ -24,20 +24,11 @@ def files(lab: Lab) -> set[str]:
     return {line.split("/")[3] for line in lab.run("gpu001", script).stdout.splitlines()}
 
 
-PASSING = (
-    "running of another build → ",
-    "/usr/src/ofa_kernel/default: persisted where its packages lead it → ",
-)
-"""What packages of the run make wrong, and it puts right again: as it was before, by name."""
-
-
 def follows(change: tuple[str, str], left: str | None) -> bool:
     """Whether a change follows from another: a module that is loaded has its options, and what is
-    built for a kernel that was left is no setting any more. What passes shows at neither end."""
+    built for a kernel that was left is no setting any more."""
     text = change[1]
-    if text.startswith("modules option nvidia.") or f" for {left}: " in text:
-        return True
-    return any(passing in text for passing in PASSING)
+    return text.startswith("modules option nvidia.") or f" for {left}: " in text
 
 
 def assert_converged(run: Converged) -> None:
