@@ -40,6 +40,7 @@ from railwright.resolve.lustre_modules import O2IB, Modules, module_settings
 from railwright.resolve.lustre_parameters import (
     owned,
     parameter_actions,
+    parameter_files,
     parameter_settings,
     unit_setting,
 )
@@ -145,10 +146,11 @@ def actions(node: Node, snapshot: Snapshot, settings: list[Setting]) -> Iterator
         kernels = tuple(dict.fromkeys(build.kernel for build in builds))
         yield from build_actions(builds, kernels, linked=False)
     yield from _lnet(view, by_key)
-    yield from mount_actions(NAME, view.owned_mounts, snapshot, by_key, view.allowed)
     parameters = node.lustre.parameters
-    ours = owned(parameters, view.mount_units)
-    yield from parameter_actions(ours, parameters, by_key, view.files, view.allowed)
+    yield from parameter_files(owned(parameters, view.mount_units), by_key, view.files)
+    mounting = list(mount_actions(NAME, view.owned_mounts, snapshot, by_key, view.allowed))
+    yield from mounting
+    yield from parameter_actions(parameters, by_key, view.allowed, mounting)
 
 
 def _is_asked_for(node: Node) -> bool:
@@ -312,7 +314,7 @@ def _leave(node: Node, snapshot: Snapshot, by_key: Mapping[str, Setting]) -> Ite
     if UNIT_KEY in by_key and persists(by_key[UNIT_KEY]):
         yield Run(command=("systemctl", "disable", LNET_UNIT))
     yield from _files(_gone(files), by_key)
-    yield from parameter_actions(owned({}, ()), {}, by_key, files, node.effects.allow)
+    yield from parameter_files(owned({}, ()), by_key, files)
 
 
 COMPONENT = Component(

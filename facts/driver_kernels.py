@@ -36,12 +36,24 @@ MODULES = (
     "nvme",
     "nvme_rdma",
     "rpcrdma",
+    "libcfs",
     "lnet",
     "ko2iblnd",
+    "ksocklnd",
+    "obdclass",
+    "ptlrpc",
+    "fld",
+    "fid",
+    "lov",
+    "lmv",
+    "mdc",
+    "osc",
+    "mgc",
     "lustre",
     "beegfs",
 )
-"""OFED's, the GPU driver's, and those of storage that moves data by them."""
+"""OFED's, the GPU driver's, and those of storage that moves data by them, each with what it is
+built upon: Lustre's client is of all these (`lsmod` of a mounted one)."""
 
 _FILES = "|".join(name.replace("_", "[-_]") for name in MODULES)
 _PATHS = rf"s#^(([^:]*/)?({_FILES})\.ko[^:]*):.*#\1#p"

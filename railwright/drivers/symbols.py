@@ -117,16 +117,20 @@ def _built_before(module: str, exporter: str, disk: OnDisk) -> bool:
     do not list exports). What comes of one source is built together; else the order of the two
     builds tells.
     """
+    if _of_one_source(module, exporter, disk):
+        return False
     files = [disk.files.get(name) for name in (module, exporter)]
     if any(file is None for file in files):
         return True
     if all(file is not None and file.is_inbox for file in files):
         return False
-    source = disk.sources.get(module)
-    if source is not None and source == disk.sources.get(exporter):
-        return False
     mine, theirs = disk.written.get(module), disk.written.get(exporter)
     return mine is None or theirs is None or mine < theirs
+
+
+def _of_one_source(module: str, other: str, disk: OnDisk) -> bool:
+    source = disk.sources.get(module)
+    return source is not None and source == disk.sources.get(other)
 
 
 def _differs(module: str, kernel: str, place: str, names: list[str]) -> Finding:
@@ -189,7 +193,7 @@ def _without_versions(
     known |= {symbols.exporters.get(symbol, "") for symbol in symbols.needed.get(module, {})}
     for name in sorted(below - through - known):
         file = disk.files.get(name)
-        if file is not None and not file.is_inbox:
+        if file is not None and not file.is_inbox and not _of_one_source(module, name, disk):
             yield Finding(
                 kind="symbols",
                 subject=module,

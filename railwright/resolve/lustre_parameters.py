@@ -119,14 +119,10 @@ def parameter_settings(
         )
 
 
-def parameter_actions(
-    ours: Sequence[OwnedFile],
-    parameters: Values,
-    by_key: Mapping[str, Setting],
-    files: Sequence[FileRecord],
-    allowed: frozenset[Effect],
+def parameter_files(
+    ours: Sequence[OwnedFile], by_key: Mapping[str, Setting], files: Sequence[FileRecord]
 ) -> Iterator[Action]:
-    """Files and unit first; then those that are not in force on what is mounted."""
+    """Puts files and unit right, which has to be before anything is mounted that starts it."""
     enabled = by_key.get(_UNIT_KEY)
     due = enabled is not None and persists(enabled)
     if due:
@@ -140,10 +136,26 @@ def parameter_actions(
         yield Run(command=("systemctl", "daemon-reload"))
     if due and enabled is not None and enabled.desired == _WITH_MOUNTS:
         yield Run(command=("systemctl", "enable", PARAMETERS_UNIT))
+
+
+def parameter_actions(
+    parameters: Values,
+    by_key: Mapping[str, Setting],
+    allowed: frozenset[Effect],
+    mounting: Sequence[Action],
+) -> Iterator[Action]:
+    """Sets those that are not in force on what is mounted, or was by ``mounting`` just now."""
+    if parameters and any(_starts(action) for action in mounting):
+        # The mount has asked for it already; this waits for its end.
+        yield Run(command=("systemctl", "start", PARAMETERS_UNIT))
     for name, value in sorted(parameters.items()):
         setting = by_key.get(f"param {name}")
         if setting is not None and enforces(setting, allowed):
             yield Run(command=("lctl", "set_param", f"{name}={value}"))
+
+
+def _starts(action: Action) -> bool:
+    return isinstance(action, Run) and action.command[:2] == ("systemctl", "start")
 
 
 def _persisted(found: str | None, value: int | str, broken: str | None) -> State:
