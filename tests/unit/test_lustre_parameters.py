@@ -41,6 +41,18 @@ def test_a_bare_node_gets_a_unit_that_each_mount_starts() -> None:
     assert f"systemctl enable {PARAMETERS_UNIT}" in commands(ASKED, host())
 
 
+def test_the_unit_is_there_before_the_mount_that_starts_it() -> None:
+    ran = commands(ASKED, host())
+    order = [
+        f"systemctl enable {PARAMETERS_UNIT}",
+        f"systemctl start {MOUNT_UNIT}",
+        # The end of it is waited for: what is looked at next has them.
+        f"systemctl start {PARAMETERS_UNIT}",
+    ]
+    assert [command for command in ran if command in order] == order
+    assert order[-1] not in commands(node(), host())
+
+
 def test_before_anything_is_mounted_they_wait_for_it() -> None:
     setting = of(KEY, ASKED, host())
     assert setting.running.standing is Standing.LATE

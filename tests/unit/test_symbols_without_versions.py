@@ -57,6 +57,22 @@ def test_what_a_module_goes_over_by_way_of_another_is_not_asked_for() -> None:
     assert not [s for s in found(section(), "nvidia_peermem", disk()) if "no version" in s]
 
 
+def test_modules_of_one_source_are_built_together() -> None:
+    # As Lustre's are: what lies between two of them may be one that nobody has asked for.
+    text = (
+        f"kernel {KERNEL}\n"
+        "below lustre updates/dkms/obdclass.ko updates/dkms/lnet.ko\n"
+        "needs lustre\n0x1\tmodule_layout\n0xaa\tclass_register_type\n"
+        "exporters\nalias symbol:class_register_type obdclass\n"
+        "table kernel\n0x1\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
+    )
+    files = {name: file(name) for name in ("lnet", "lustre")}
+    built = dict.fromkeys(("lnet", "lustre", "obdclass"), "lustre-client-modules")
+    assert found(text, "lustre", OnDisk(files=files, sources=built)) == []
+    apart = {**built, "lustre": "another"}
+    assert len(found(text, "lustre", OnDisk(files=files, sources=apart))) == 2
+
+
 def test_what_comes_with_the_kernel_is_built_with_it() -> None:
     on = disk("nvidia")
     assert not [s for s in found(section(), "nvidia_fs", on) if "no version" in s]
