@@ -71,7 +71,7 @@ test-slow: setup
 test-drivers: setup
 	$(BIN)/python -m pytest -q tests/drivers
 
-# Not part of `make test`: storage on virtual nodes, mounted for real; some 40 minutes.
+# Not part of `make test`: storage on virtual nodes, mounted for real.
 test-storage: setup
 	$(BIN)/python -m pytest -q tests/storage
 

@@ -53,7 +53,8 @@ MODULES = (
     "beegfs",
 )
 """OFED's, the GPU driver's, and those of storage that moves data by them, each with what it is
-built upon: Lustre's client is of all these (`lsmod` of a mounted one)."""
+built upon. Of Lustre's client not all need be there, and more may be: what dkms has built of one
+source is known to belong together (railwright.drivers.symbols)."""
 
 _FILES = "|".join(name.replace("_", "[-_]") for name in MODULES)
 _PATHS = rf"s#^(([^:]*/)?({_FILES})\.ko[^:]*):.*#\1#p"

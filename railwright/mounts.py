@@ -5,7 +5,7 @@ of what an administrator has in fstab is touched. ``nofail`` keeps the boot from
 
 From systemd 241 on a mount unit with ``nofail`` is not ordered before the target of its file
 systems (systemd/systemd#11562). That of EL 8, 239, orders no mount unit so by itself
-(mount_add_default_dependencies in src/core/mount.c). 240 waits (#11558), and is nowhere in use.
+(mount_add_default_dependencies in src/core/mount.c). 240 waits (#11558); none of ours has it.
 """
 
 import re

@@ -32,28 +32,25 @@ def image_settings(
         image, disk = images.get(kernel), drivers.kernels[kernel].disk
         own = [f for f in disk.files.values() if not f.is_inbox and may_load(f.path)]
         written = max((disk.written.get(file.name, 0) for file in own), default=0)
-        if image is None and images and kernel in built:
-            yield Setting(
-                component=component,
-                key=f"{_KEY}{kernel}",
-                desired=_NEW,
-                persisted=State(standing=Standing.ABSENT),
-                running=NOTHING,
-            )
-        if image is None or not (own or kernel in built):
+        holds_own = image is not None and bool(own)
+        if not images or not (holds_own or kernel in built):
             continue
-        stale = kernel in built or (image.mtime or 0) < written
         yield Setting(
             component=component,
             key=f"{_KEY}{kernel}",
             desired=_NEW,
-            persisted=State(
-                standing=Standing.STALE if stale else Standing.RIGHT,
-                value=_OLD if stale else _NEW,
-                decider=image.path,
-            ),
+            persisted=_state(image, stale=kernel in built, written=written),
             running=NOTHING,
         )
+
+
+def _state(image: FileRecord | None, *, stale: bool, written: int) -> State:
+    """``written`` is when the newest of the drivers was; ``stale`` that some are built anew."""
+    if image is None:
+        return State(standing=Standing.ABSENT)
+    if stale or (image.mtime or 0) < written:
+        return State(standing=Standing.STALE, value=_OLD, decider=image.path)
+    return State(standing=Standing.RIGHT, value=_NEW, decider=image.path)
 
 
 def image_actions(images: Mapping[str, FileRecord], settings: Iterable[Setting]) -> Iterator[Run]:

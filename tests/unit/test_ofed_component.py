@@ -1,7 +1,5 @@
 """The component ofed: which RDMA stack is on disk and loaded, and what is built and reloaded."""
 
-from pathlib import Path
-
 import pytest
 
 from deploys.ofed import COMPONENT, LINK
@@ -348,62 +346,6 @@ def test_a_reboot_is_refused_where_nothing_can_be_read() -> None:
     said = refusal(ASKED, host().model_copy(update={"sections": sections}))
     assert said is not None
     assert "cannot be read" in said
-
-
-DKMS = """\
-#!/bin/sh
-echo "$*" >>"$LOG"
-case "$*" in *"$BROKEN"*) exit 10 ;; esac
-"""
-
-
-def dkms(tmp_path: Path, *steps: str, broken: str = "none") -> tuple[int, list[str]]:
-    """The script that builds, over stubs; its exit code and what it ran."""
-    return gpu_host.run_script(
-        tmp_path, "ofed/railwright-dkms.sh.j2", (NEW, *steps), {"dkms": DKMS}, BROKEN=broken
-    )
-
-
-def test_the_build_script_builds_anew_and_installs(tmp_path: Path) -> None:
-    assert dkms(tmp_path, "nvidia/580.95.05") == (
-        0,
-        [
-            f"build --force -m nvidia -v 580.95.05 -k {NEW}",
-            f"install --force -m nvidia -v 580.95.05 -k {NEW}",
-        ],
-    )
-
-
-def test_the_build_script_leads_dkms_back_to_sources_whose_link_is_gone(tmp_path: Path) -> None:
-    whole, halved = (tmp_path / "dkms" / name / "1" for name in ("nvidia", "nvidia-fs"))
-    for folder in (whole, halved):
-        folder.mkdir(parents=True)
-    (whole / "source").symlink_to(tmp_path)
-    assert dkms(tmp_path, "nvidia/1", "nvidia-fs/1", "mlnx-ofed-kernel/1")[0] == 0
-    assert (whole / "source").readlink() == tmp_path
-    assert (halved / "source").readlink() == Path("/usr/src/nvidia-fs-1")
-    assert sorted(path.name for path in (tmp_path / "dkms").iterdir()) == ["nvidia", "nvidia-fs"]
-
-
-def test_the_build_script_ends_at_the_first_failure(tmp_path: Path) -> None:
-    code, ran = dkms(tmp_path, "mlnx-ofed-kernel/1", "nvidia/2", broken="mlnx-ofed-kernel")
-    assert code == 1
-    assert len(ran) == 1
-
-
-@pytest.mark.parametrize("folder", [f"x86_64/{NEW}", NEW])
-def test_the_build_script_leads_the_link_to_the_kernel(folder: str, tmp_path: Path) -> None:
-    sources = tmp_path / "ofa"
-    (sources / folder).mkdir(parents=True)
-    (sources / folder / "Module.symvers").write_text("")
-    code, _ = dkms(tmp_path, "headers")
-    assert code == 0
-    assert (sources / "default").resolve() == (sources / folder).resolve()
-    assert dkms(tmp_path, "headers")[0] == 0
-
-
-def test_the_build_script_says_where_there_are_no_sources(tmp_path: Path) -> None:
-    assert dkms(tmp_path, "headers")[0] == 1
 
 
 def test_the_version_of_the_tests_is_that_of_the_module() -> None:
